@@ -1,0 +1,37 @@
+# `make run` and `make test` do everything on a machine that has only python3 and make.
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+# A compiled kernel is cached by the time stamp of its own file; one folder a state of all the
+# sources, so that a change in a helper never meets an old kernel.
+export NUMBA_CACHE_DIR := $(CURDIR)/.numba_cache/$(shell cat src/nearfield/sampling/*.py | cksum | cut -d' ' -f1)
+
+.PHONY: run test test-long lint benchmark clean
+
+run: $(INSTALLED)
+	$(BIN)/python -m nearfield
+
+test: lint
+	$(BIN)/python -m pytest --cov --cov-report=term --cov-fail-under=95
+
+test-long: $(INSTALLED)
+	$(BIN)/python -m pytest -m long
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+benchmark: $(INSTALLED)
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) .numba_cache .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist
+
+$(INSTALLED): pyproject.toml
+	python3 -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	@touch $@

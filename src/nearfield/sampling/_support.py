@@ -1,0 +1,61 @@
+"""The support that a kernel keeps up to date while labels change, for dense and sparse coupling.
+
+A kernel stores the support of classes 1..G-1 alone, shape (G-1, n): that of class 0 is what is
+left of the total coupling. A change of label then touches one row or two, so two classes cost
+half of what storing both would. A label that stays costs nothing.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import overload, register_jitable
+from numpy.typing import NDArray
+
+from nearfield.field import LabelField
+
+
+def coupling_arrays(field: LabelField) -> Any:
+    """Give the coupling as the kernels take it: a matrix, or the three arrays of a CSR one."""
+    if not field.is_sparse:
+        return np.ascontiguousarray(field.coupling)
+    coupling = field.coupling
+    return coupling.data, coupling.indices, coupling.indptr
+
+
+def stored_support(field: LabelField, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Compute the stored support of a labeling from scratch, shape (G-1, n)."""
+    return np.ascontiguousarray(field.support(labels)[:, 1:].T)
+
+
+def add_coupling(coupling, i, sign, support, row):
+    """Add `sign` times row i of the coupling to one row of the stored support."""
+    _add = _add_sparse if isinstance(coupling, tuple) else _add_dense
+    _add(coupling, i, sign, support, row)
+
+
+def _add_dense(coupling, i, sign, support, row):
+    for j in range(support.shape[1]):
+        support[row, j] += sign * coupling[i, j]
+
+
+def _add_sparse(coupling, i, sign, support, row):
+    data, indices, indptr = coupling
+    for position in range(indptr[i], indptr[i + 1]):
+        support[row, indices[position]] += sign * data[position]
+
+
+@overload(add_coupling, inline="always")
+def _compile_add_coupling(coupling, i, sign, support, row):
+    return _add_sparse if isinstance(coupling, types.BaseTuple) else _add_dense
+
+
+@register_jitable(inline="always")
+def move_label(coupling, support, labels, i, new):
+    """Change one label and the support that hangs on it."""
+    old = labels[i]
+    labels[i] = new
+    if old > 0:
+        add_coupling(coupling, i, -1.0, support, old - 1)
+    if new > 0:
+        add_coupling(coupling, i, 1.0, support, new - 1)

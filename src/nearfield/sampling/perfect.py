@@ -1,0 +1,142 @@
+"""Perfect sampling of two classes by coupling from the past (Propp and Wilson, 1996)."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numba.extending import register_jitable
+from numpy.typing import NDArray
+
+from nearfield._checks import check_real, check_whole
+from nearfield.field import LabelField
+from nearfield.sampling._random import draw_key, uniform_at
+from nearfield.sampling._support import coupling_arrays, move_label, stored_support
+
+
+class PerfectDraw(NamedTuple):
+    """A draw by coupling from the past, and how far back it had to start."""
+
+    labels: NDArray[np.int64]
+    coalescence_time: int
+
+
+def draw_labels_perfect(
+    rng: np.random.Generator,
+    field: LabelField,
+    beta: float,
+    *,
+    max_sweeps: int = 1_000_000,
+    return_time: bool = False,
+) -> Any:
+    r"""Draw a labeling from exactly the field's distribution: two classes, beta >= 0.
+
+    Two Gibbs chains, from all labels 0 and from all labels 1, share their random numbers and
+    start ever further in the past until they meet by time zero. With beta >= 0 every other chain
+    is caught between them, so that where they meet is a draw from the field itself.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    field : LabelField
+        With two classes.
+    beta : float
+        At least zero. Far above the transition the chains take very long to meet.
+    max_sweeps : int
+        How far into the past to go before giving up with an error.
+    return_time : bool
+        Whether to return the coalescence time too.
+
+    Returns
+    -------
+    labels : ndarray of int, shape (n,)
+    coalescence_time : int
+        How many sweeps into the past the chains had to start; it doubles until they meet. Only
+        with `return_time`, which makes the result a `PerfectDraw`.
+    """
+    beta = check_real(beta, "beta")
+    max_sweeps = check_whole(max_sweeps, "max_sweeps", minimum=1)
+    if field.n_classes != 2 or beta < 0.0:
+        raise ValueError(
+            f"Expected two classes and beta >= 0, where the chains keep their order; got "
+            f"n_classes={field.n_classes}, beta={beta:g}. Use draw_labels instead."
+        )
+    key = draw_key(rng)
+    n_sweeps = 1
+    while True:
+        labels, n_different = _run_from_the_past(field, beta, key, n_sweeps)
+        if n_different == 0:
+            return PerfectDraw(labels, n_sweeps) if return_time else labels
+        if n_sweeps == max_sweeps:
+            break
+        n_sweeps = min(2 * n_sweeps, max_sweeps)
+    raise RuntimeError(
+        f"Expected the chains to meet within max_sweeps={max_sweeps} sweeps; they still differ at "
+        f"{n_different} of {field.n_points} points (beta={beta:g}). "
+        "Raise max_sweeps, or use draw_labels."
+    )
+
+
+def _run_from_the_past(field, beta, key, n_sweeps):
+    lower = np.zeros(field.n_points, dtype=np.int64)
+    upper = np.ones(field.n_points, dtype=np.int64)
+    n_different = coupled_sweeps(
+        coupling_arrays(field),
+        field.total_coupling,
+        field.external_field,
+        beta,
+        lower,
+        upper,
+        stored_support(field, lower),
+        stored_support(field, upper),
+        key,
+        n_sweeps,
+    )
+    return lower, n_different
+
+
+@njit(cache=True, nogil=True)
+def coupled_sweeps(
+    coupling,
+    total_coupling,
+    external_field,
+    beta,
+    lower,
+    upper,
+    lower_support,
+    upper_support,
+    key,
+    n_sweeps,
+):
+    """Run both chains from `n_sweeps` in the past to time zero; return how many labels differ.
+
+    Once they have met only the lower one goes on, so that rounding cannot part them again.
+    """
+    n_points = lower.shape[0]
+    n_different = np.sum(lower != upper)
+    for sweeps_to_go in range(n_sweeps, 0, -1):
+        for i in range(n_points):
+            # The number belongs to the moment, not to the run: a longer run meets it again.
+            uniform = uniform_at(key, sweeps_to_go * n_points + i)
+            was_different = lower[i] != upper[i]
+            chains_differ = n_different > 0
+            set_label(
+                coupling, total_coupling, external_field, beta, lower, lower_support, i, uniform
+            )
+            if chains_differ:
+                set_label(
+                    coupling, total_coupling, external_field, beta, upper, upper_support, i, uniform
+                )
+                n_different += int(lower[i] != upper[i]) - int(was_different)
+    return n_different
+
+
+@register_jitable
+def set_label(coupling, total_coupling, external_field, beta, labels, support, i, uniform):
+    """Draw one of two labels, rising with the support of class 1 whatever the current label is."""
+    log_odds = (
+        external_field[1] - external_field[0] + beta * (2.0 * support[0, i] - total_coupling[i])
+    )
+    new = 1 if uniform * (1.0 + math.exp(min(-log_odds, 700.0))) < 1.0 else 0
+    if new != labels[i]:
+        move_label(coupling, support, labels, i, new)
