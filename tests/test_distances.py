@@ -1,6 +1,7 @@
 """The distances layer: every metric, with exact zeros and symmetry, and clear refusals."""
 
 import math
+import threading
 
 import numpy as np
 import pandas as pd
@@ -214,6 +215,16 @@ def test_a_function_measures_vectors_and_takes_parameters(make, n_jobs):
     np.testing.assert_allclose(doubled, 2 * distance_matrix(points, metric="manhattan"), rtol=1e-14)
 
 
+def test_threads_measure_side_by_side():
+    both_are_here = threading.Barrier(2, timeout=20.0)
+
+    def meeting(u, v):
+        both_are_here.wait()
+        return abs(u[0] - v[0])
+
+    assert distance_matrix([[0.0], [2.0]], metric=meeting, n_jobs=2)[0, 1] == 2.0
+
+
 def test_a_function_measures_to_other_points():
     points, others = points_for("euclidean"), points_for("euclidean", n_points=6, seed=1)
     np.testing.assert_allclose(
@@ -303,7 +314,7 @@ def test_mahalanobis_takes_its_inverse_covariance():
 @pytest.mark.parametrize("metric", sorted(SCALED))
 def test_distances_of_one_set_take_their_scale_from_it(metric):
     points = points_for(metric)
-    stretched = points * np.array([1.0, 1e-6, 10.0, 1e6, 3.0]) + 5.0
+    stretched = points * np.array([1.0, 1e-9, 10.0, 1e9, 3.0])
     np.testing.assert_allclose(
         distance_matrix(stretched, metric=metric), distance_matrix(points, metric=metric), rtol=1e-9
     )
@@ -375,13 +386,14 @@ def spread(rng):
     return 1e6 + steps
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "l2"])
 @pytest.mark.parametrize("make", [np.array, sp.csr_array])
-def test_near_points_far_from_the_origin_keep_their_digits(make, rng):
+def test_near_points_far_from_the_origin_keep_their_digits(make, metric, rng):
     points = spread(rng)
     expected = [[math.dist(u, v) for v in points] for u in points]
-    np.testing.assert_allclose(distance_matrix(make(points)), expected, rtol=1e-12)
+    np.testing.assert_allclose(distance_matrix(make(points), metric=metric), expected, rtol=1e-12)
     np.testing.assert_allclose(
-        distance_matrix(make(points[:9]), make(points[5:])),
+        distance_matrix(make(points[:9]), make(points[5:]), metric=metric),
         np.array(expected)[:9, 5:],
         rtol=1e-12,
     )
@@ -486,6 +498,33 @@ def test_a_sparse_row_is_what_it_sums_to_and_is_left_as_it_was(metric, index_typ
     assert np.array_equal(points.indices, given_indices)
     assert np.array_equal(points.data, given_data)
     assert distance_matrix(points, sp.csr_matrix(dense), metric=metric)[1, 0] == 0.0
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan", "cosine"])
+def test_a_stored_zero_does_not_make_a_sparse_row_another_one(metric, rng):
+    dense = rng.normal(size=(30, 4))
+    dense[:, 1] = 0.0
+    stored = sp.csr_array((dense.ravel(), np.tile(np.arange(4), 30), np.arange(0, 121, 4)))
+    assert stored.nnz == 120
+    distances = distance_matrix(stored, sp.csr_array(dense), metric=metric)
+    assert not np.diagonal(distances).any()
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "l2", "manhattan", "l1", "cityblock", "cosine"])
+def test_wide_sparse_points_are_not_made_dense(metric, monkeypatch):
+    points = sp.csr_array(([3.0, 4.0, 5.0], [7, 7, 900], [0, 1, 2, 3]), shape=(3, 1000))
+    expected = distance_matrix(points.toarray(), metric=metric)
+    for form in (sp.csr_array, sp.csr_matrix):
+        monkeypatch.setattr(form, "toarray", narrow_only(form.toarray))
+    np.testing.assert_allclose(distance_matrix(points, metric=metric), expected, rtol=1e-14)
+
+
+def narrow_only(toarray):
+    def checked(self, *args, **kwargs):
+        assert self.shape[1] < 1000
+        return toarray(self, *args, **kwargs)
+
+    return checked
 
 
 def test_one_point_can_be_measured_to_others():

@@ -282,7 +282,5 @@ def _row_identity(points: Any, others: Any) -> NDArray[np.bool_]:
 def _row_bytes(array: Any) -> list[bytes]:
     if not sp.issparse(array):
         return [row.tobytes() for row in array + 0.0]  # + 0.0: -0.0 and 0.0 are one number
-    bounds = list(zip(array.indptr[:-1], array.indptr[1:], strict=True))
-    return [
-        array.indices[a:b].astype(np.int64).tobytes() + array.data[a:b].tobytes() for a, b in bounds
-    ]
+    bounds = zip(array.indptr[:-1], array.indptr[1:], strict=True)
+    return [array.indices[a:b].tobytes() + array.data[a:b].tobytes() for a, b in bounds]

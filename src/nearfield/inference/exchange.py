@@ -1,0 +1,219 @@
+"""The exchange algorithm of Murray, Ghahramani and MacKay (2006), as the paper uses it.
+
+Friel and Pettitt (2011), section 4.2.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from os import PathLike
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nearfield._checks import check_whole
+from nearfield.families import FieldFamily
+from nearfield.inference._chains import run_chains
+from nearfield.inference._posterior import Posterior
+from nearfield.inference._priors import Priors
+from nearfield.inference._target import Point, Target, check_target, indicators, log_potential
+from nearfield.inference._walk import Walk, propose
+from nearfield.sampling import draw_labels, draw_labels_perfect
+
+AUXILIARIES = ("gibbs", "perfect")
+STARTS = ("random", "data")
+
+Draw = Callable[[np.random.Generator, Point], NDArray[np.int64]]
+
+
+class ExchangeState(NamedTuple):
+    """What the next move needs: where the chain is."""
+
+    point: Point
+
+
+class ExchangeInfo(NamedTuple):
+    """What came of a move."""
+
+    acceptance: float  # its probability
+    is_accepted: bool
+
+
+@dataclass(frozen=True, eq=False)
+class ExchangeSampler:
+    """Moves (beta, sigma) or (beta, k) together; the intractable constants cancel.
+
+    `draw_auxiliary(rng, point)` draws labels from the field at a point.
+    """
+
+    target: Target
+    draw_auxiliary: Draw
+
+    def init(self, rng: np.random.Generator, point: Point) -> ExchangeState:
+        """Start at a point."""
+        return ExchangeState(point)
+
+    def step(
+        self, rng: np.random.Generator, state: ExchangeState, walk: Walk
+    ) -> tuple[ExchangeState, ExchangeInfo]:
+        """Propose parameters, draw labels from their field, and offer to swap the two pairs."""
+        target, point = self.target, state.point
+        proposal = target.at(propose(rng, walk, point, target.family.is_discrete))
+        if proposal is None:
+            return state, ExchangeInfo(0.0, is_accepted=False)
+        auxiliary = indicators(self.draw_auxiliary(rng, proposal), target.family.n_classes)
+        acceptance = math.exp(min(log_ratio(point, proposal, auxiliary), 0.0))
+        is_accepted = rng.random() < acceptance
+        info = ExchangeInfo(acceptance, is_accepted)
+        return (ExchangeState(proposal) if is_accepted else state), info
+
+    def pack(self, state: ExchangeState) -> NDArray[np.float64]:
+        """Write down the position; all else follows from it."""
+        return np.array(state.point.position)
+
+    def unpack(self, packed: NDArray[np.float64]) -> ExchangeState:
+        """Go back to a position."""
+        beta, coordinate = packed.tolist()
+        point = self.target.at((beta, coordinate))
+        assert point is not None  # it was accepted once
+        return ExchangeState(point)
+
+
+def log_ratio(point: Point, proposal: Point, auxiliary: NDArray[np.float64]) -> float:
+    r"""Evaluate the log acceptance ratio, of parameters and labels that change partners.
+
+    .. math:: \frac{q(y \mid \theta')\, q(y' \mid \theta)\, \pi(\theta')}
+                   {q(y \mid \theta)\, q(y' \mid \theta')\, \pi(\theta)}
+
+    The Jacobian of log sigma is in the priors of the points. `auxiliary` is y' as indicators.
+    """
+    observed = proposal.log_potential - point.log_potential
+    swapped = log_potential(point.field, point.beta, auxiliary) - log_potential(
+        proposal.field, proposal.beta, auxiliary
+    )
+    return observed + swapped + proposal.log_prior - point.log_prior
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Settings of the exchange algorithm; the defaults are the paper's.
+
+    A Gaussian random walk on (beta, log sigma), or on (beta, k) with k rounded. Its size and
+    shape adapt during burn-in and are fixed after it. The draws are exact when the auxiliary
+    labels are; Gibbs sampling makes them as close as `n_sweeps` is large.
+
+    Parameters
+    ----------
+    n_draws : int
+        Iterations to keep, a chain.
+    n_burn : int
+        Iterations before these.
+    n_sweeps : int
+        Gibbs sweeps over all points to an auxiliary draw.
+    auxiliary : {"gibbs", "perfect"}
+        How to draw the auxiliary labels. Perfect draws are exact, but need two classes and a
+        prior of beta without mass below zero, and can take very long where beta is large.
+    start : {"random", "data"}
+        Where Gibbs sampling starts: at random labels, or at the observed ones, which makes a
+        good short run.
+    n_chains : int
+        Chains from dispersed starts.
+    checkpoint : str or path, optional
+        A file to save the run to now and then, and to go on from if it is there.
+    """
+
+    n_draws: int = 10_000
+    n_burn: int = 10_000
+    n_sweeps: int = 1_000
+    auxiliary: str = "gibbs"
+    start: str = "random"
+    n_chains: int = 4
+    checkpoint: str | PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        check_whole(self.n_draws, "n_draws", minimum=1)
+        check_whole(self.n_burn, "n_burn", minimum=0)
+        check_whole(self.n_sweeps, "n_sweeps", minimum=1)
+        check_whole(self.n_chains, "n_chains", minimum=1)
+        _check_choice(self.auxiliary, "auxiliary", AUXILIARIES)
+        _check_choice(self.start, "start", STARTS)
+
+    def infer(
+        self,
+        rng: np.random.Generator,
+        family: FieldFamily,
+        labels: ArrayLike,
+        priors: Priors | None = None,
+        *,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> Posterior:
+        """Draw from the posterior of beta and the scale.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        family : FieldFamily
+        labels : array-like of int, shape (n,)
+        priors : Priors, optional
+            The paper's by default.
+        n_jobs : int, optional
+            Chains to run at a time; the draws do not depend on it.
+        verbose : int
+            A progress bar from 1 on.
+
+        Returns
+        -------
+        posterior : Posterior
+            Draws, shape (n_chains, n_draws).
+        """
+        target = check_target(family, labels, priors)
+        sampler = ExchangeSampler(target, self._auxiliary_draw(target))
+        return run_chains(rng, sampler, self, n_jobs=n_jobs, verbose=verbose)
+
+    def _auxiliary_draw(self, target: Target) -> Draw:
+        if self.auxiliary == "perfect":
+            _check_perfect(target)
+            return _draw_perfect
+        initial = target.labels if self.start == "data" else None
+        return partial(_draw_gibbs, n_sweeps=self.n_sweeps, initial=initial)
+
+
+def _draw_gibbs(
+    rng: np.random.Generator, point: Point, n_sweeps: int, initial: Any
+) -> NDArray[np.int64]:
+    return draw_labels(rng, point.field, point.beta, n_sweeps, initial)
+
+
+def _draw_perfect(rng: np.random.Generator, point: Point) -> NDArray[np.int64]:
+    try:
+        return draw_labels_perfect(rng, point.field, point.beta)
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"Expected a perfect draw to end; it did not at beta={point.beta:g}, "
+            f'scale={point.scale:g}. Use auxiliary="gibbs", or a prior with smaller beta.'
+        ) from error
+
+
+def _check_perfect(target: Target) -> None:
+    if target.family.n_classes != 2:
+        raise ValueError(
+            f'Expected two classes with auxiliary="perfect"; got {target.family.n_classes}, for '
+            'which no perfect sampler is known. Use auxiliary="gibbs".'
+        )
+    mass_below_zero = float(target.priors.beta.cdf(0.0))
+    if mass_below_zero > 0.0:
+        raise ValueError(
+            'Expected a prior of beta without mass below 0 with auxiliary="perfect", which draws '
+            f"only where neighbours attract; got {mass_below_zero:.2g} of it there. Use a prior "
+            'such as scipy.stats.halfnorm(scale=50), or auxiliary="gibbs".'
+        )
+
+
+def _check_choice(value: Any, name: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(
+            f"Expected {name} among {choices}; got {name}={value!r}. Choose one of them."
+        )
