@@ -45,6 +45,10 @@ class FieldFamily(Protocol):
     def n_classes(self) -> int:
         """The number of classes G."""
 
+    @property
+    def external_field(self) -> ArrayLike | None:
+        """The external field alpha, shape (G,), if there is one."""
+
     def at(self, scale: float) -> LabelField:
         """Return the field at a scale."""
 

@@ -129,18 +129,23 @@ class LabelField:
 
     def check_labels(self, labels: ArrayLike) -> NDArray[np.int64]:
         """Accept labels 0..G-1, one a point, or say what is wrong with them."""
-        checked = np.asarray(labels)
-        if checked.shape != (self.n_points,) or not np.issubdtype(checked.dtype, np.integer):
-            raise ValueError(
-                f"Expected {self.n_points} whole-number labels, shape ({self.n_points},); got "
-                f"shape {checked.shape} and dtype {checked.dtype}. Give one class index a point."
-            )
-        if checked.min() < 0 or checked.max() >= self.n_classes:
-            raise ValueError(
-                f"Expected labels from 0 to n_classes - 1 = {self.n_classes - 1}; got labels from "
-                f"{checked.min()} to {checked.max()}. Encode the classes as 0..G-1."
-            )
-        return checked.astype(np.int64, copy=False)
+        return check_labels(labels, self.n_points, self.n_classes)
+
+
+def check_labels(labels: ArrayLike, n_points: int, n_classes: int) -> NDArray[np.int64]:
+    """Accept labels 0..G-1, one a point, or say what is wrong with them."""
+    checked = np.asarray(labels)
+    if checked.shape != (n_points,) or not np.issubdtype(checked.dtype, np.integer):
+        raise ValueError(
+            f"Expected {n_points} whole-number labels, shape ({n_points},); got "
+            f"shape {checked.shape} and dtype {checked.dtype}. Give one class index a point."
+        )
+    if checked.min() < 0 or checked.max() >= n_classes:
+        raise ValueError(
+            f"Expected labels from 0 to n_classes - 1 = {n_classes - 1}; got labels from "
+            f"{checked.min()} to {checked.max()}. Encode the classes as 0..G-1."
+        )
+    return checked.astype(np.int64, copy=False)
 
 
 def _check_weights(weights: Any) -> Any:

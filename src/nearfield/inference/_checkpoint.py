@@ -21,6 +21,17 @@ from nearfield.inference._target import Target
 from nearfield.inference._walk import Walk
 
 _FORMAT = "nearfield checkpoint 1"
+_NAMES = {
+    "format",
+    "fingerprint",
+    "streams",
+    "states",
+    "walk_means",
+    "walk_covariances",
+    "walk_log_sizes",
+    "counts",
+    "draws",
+}
 _QUANTILES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
 
 
@@ -44,7 +55,8 @@ class Checkpoint(NamedTuple):
     def save(self, chains: list[Chain], sampler: Sampler) -> None:
         """Replace the file, in one piece: at any moment it is the old one or the new one."""
         content = io.BytesIO()
-        np.savez(content, format=_FORMAT, fingerprint=self.fingerprint, **_pack(chains, sampler))
+        arrays: Any = _pack(chains, sampler)
+        np.savez(content, format=_FORMAT, fingerprint=self.fingerprint, **arrays)
         partial = self.path.with_name(self.path.name + ".partial")
         with partial.open("wb") as file:
             file.write(content.getbuffer())
@@ -79,7 +91,7 @@ def fingerprint(settings: Any, target: Target, streams: list[np.random.Generator
     digest = hashlib.sha256(_FORMAT.encode())
     _add(digest, dataclasses.replace(settings, checkpoint=None))
     _add(digest, target.labels)
-    family = target.family
+    family: Any = target.family
     _add(digest, type(family).__qualname__)
     is_record = dataclasses.is_dataclass(family)
     names = [f.name for f in dataclasses.fields(family)] if is_record else sorted(vars(family))
@@ -135,8 +147,8 @@ def _read(content: bytes) -> dict[str, NDArray[Any]]:
     """Read every array; the archive's checksums are compared while reading."""
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
-    if arrays["format"] != _FORMAT:
-        raise ValueError(f"unknown format {arrays['format']}")
+    if set(arrays) != _NAMES or arrays["format"] != _FORMAT:
+        raise ValueError(f"no {_FORMAT}: {sorted(arrays)}")
     return arrays
 
 

@@ -65,10 +65,10 @@ class Posterior:
         acceptance_rates: ArrayLike | None = None,
     ) -> Self:
         """Make the record of equally weighted draws, shape (chain, draw)."""
-        beta, scale = _check_values(beta, scale, n_dims=2, shape="(chain, draw)")
+        betas, scales = _check_values(beta, scale, n_dims=2, shape="(chain, draw)")
         rates = None if acceptance_rates is None else np.asarray(acceptance_rates, dtype=float)
-        weight = np.full(beta.shape, 1.0 / beta.size)
-        return cls(beta, scale, weight, _check_scale_name(scale_name), True, rates)
+        weight = np.full(betas.shape, 1.0 / betas.size)
+        return cls(betas, scales, weight, _check_scale_name(scale_name), True, rates)
 
     @classmethod
     def from_nodes(
@@ -87,13 +87,13 @@ class Posterior:
 
         `mean_error` holds two standard errors: of the mean of beta, and of that of the scale.
         """
-        beta, scale = _check_values(beta, scale, n_dims=1, shape="(n_nodes,)")
-        weight = np.asarray(weight, dtype=np.float64)
-        is_valid = weight.shape == beta.shape and (weight >= 0.0).all()
-        if not is_valid or abs(weight.sum() - 1.0) > 1e-6:
+        betas, scales = _check_values(beta, scale, n_dims=1, shape="(n_nodes,)")
+        weights = np.asarray(weight, dtype=np.float64)
+        is_valid = weights.shape == betas.shape and (weights >= 0.0).all()
+        if not is_valid or abs(weights.sum() - 1.0) > 1e-6:
             raise ValueError(
-                f"Expected {beta.size} weights >= 0 that sum to one; got shape {weight.shape} and "
-                f"sum {weight.sum():g}. Normalize the weights."
+                f"Expected {betas.size} weights >= 0 that sum to one; got shape {weights.shape} "
+                f"and sum {weights.sum():g}. Normalize the weights."
             )
         errors = None if mean_error is None else np.asarray(mean_error, dtype=np.float64)
         if errors is not None and errors.shape != (2,):
@@ -102,9 +102,9 @@ class Posterior:
                 f"{errors.shape}. Give one standard error a parameter."
             )
         return cls(
-            beta,
-            scale,
-            weight / weight.sum(),
+            betas,
+            scales,
+            weights / weights.sum(),
             _check_scale_name(scale_name),
             False,
             None,
@@ -245,7 +245,7 @@ def warn_unless_converged(posterior: Posterior) -> None:
     summary = posterior.summary()
     complaints = []
     for name, row in summary.iterrows():
-        if name == "k" and row["sd"] == 0.0:
+        if name == "k" and np.ptp(posterior.k) == 0.0:
             continue  # all draws are the same k: beta alone can tell of the mixing
         if not row["r_hat"] <= MAX_R_HAT:
             complaints.append(f"R-hat of {name} is {row['r_hat']:.3f}")
@@ -292,7 +292,7 @@ def _aggregate(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Sort the different values and add up the weight of each."""
     unique, index = np.unique(values.ravel(), return_inverse=True)
-    return unique, np.bincount(index, weights=weight.ravel())
+    return unique, np.bincount(index, weights=weight.ravel()).astype(np.float64)
 
 
 def _quantiles(values, weight, levels, is_discrete):
@@ -304,19 +304,21 @@ def _quantiles(values, weight, levels, is_discrete):
     return np.interp(levels, cumulative - 0.5 * mass, unique)
 
 
-def _check_values(beta, scale, n_dims, shape):
-    beta, scale = np.asarray(beta, dtype=np.float64), np.asarray(scale, dtype=np.float64)
-    if beta.ndim != n_dims or beta.shape != scale.shape or beta.size == 0:
+def _check_values(
+    beta: ArrayLike, scale: ArrayLike, n_dims: int, shape: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    betas, scales = np.asarray(beta, dtype=np.float64), np.asarray(scale, dtype=np.float64)
+    if betas.ndim != n_dims or betas.shape != scales.shape or betas.size == 0:
         raise ValueError(
-            f"Expected beta and scale of shape {shape}; got shapes {beta.shape} and {scale.shape}. "
-            "Give one scale for each beta."
+            f"Expected beta and scale of shape {shape}; got shapes {betas.shape} and "
+            f"{scales.shape}. Give one scale for each beta."
         )
-    if not (np.isfinite(beta).all() and np.isfinite(scale).all()):
+    if not (np.isfinite(betas).all() and np.isfinite(scales).all()):
         raise ValueError(
             "Expected finite values of beta and scale; got one that is not finite. "
             "Leave out what has no weight."
         )
-    return beta, scale
+    return betas, scales
 
 
 def _check_scale_name(name: str) -> str:

@@ -16,7 +16,8 @@ from scipy import stats
 
 from nearfield.families import FieldFamily
 from nearfield.field import LabelField
-from nearfield.inference._priors import Priors, check_priors, default_priors
+from nearfield.inference._border import check_problem
+from nearfield.inference._priors import Priors
 
 
 class Point(NamedTuple):
@@ -88,14 +89,8 @@ class Target:
 
 def check_target(family: FieldFamily, labels: ArrayLike, priors: Priors | None) -> Target:
     """Refuse what no chain can infer from, before any work starts."""
-    if family.n_points < 3:
-        raise ValueError(
-            f"Expected n_points >= 3; got n_points={family.n_points}. Supply more points."
-        )
-    priors = default_priors(family) if priors is None else priors
-    check_priors(priors, family)
-    field = family.at(family.scale_range[0])  # refuses conditionals that belong to no joint
-    return Target(family, field.check_labels(labels).copy(), priors)
+    checked, priors = check_problem(family, labels, priors)
+    return Target(family, checked.copy(), priors)
 
 
 def indicators(labels: NDArray[np.int64], n_classes: int) -> NDArray[np.float64]:

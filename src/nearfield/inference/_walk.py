@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_softmax
 
 from nearfield.inference._target import Point, Target
 
@@ -14,15 +15,9 @@ itself random, as here."""
 
 _SMALLEST_SD = 1e-3  # so that a chain that did not move at first can still learn to
 _SMALLEST_SD_OF_K = 0.7  # so that rounding leaves half of the proposals another k
-_BULK = (0.05, 0.95)  # the quantiles of a prior between which chains start
-_MAX_TRIES = 100
-
-# Chains start below the transition of the field: above it Gibbs sampling from random labels
-# freezes in labelings that agree less than the data, which drives beta up and up. They start at
-# scales well inside the range: where all points weigh alike, classes of equal size make a
-# second mode at negative beta, from which no chain comes back.
-_START_BETAS = (0.0, 1.5)
-_START_SHARES = (0.3, 0.6)  # of the range of the scale, in logs
+_BULK = (1e-4, 0.95)  # wide below: a flat prior has little mass at the small scales that matter
+_N_CANDIDATES = 20  # many more would all start at the same place
+_START_BETAS = (0.0, 3.0)
 
 
 class Walk(NamedTuple):
@@ -73,17 +68,27 @@ def learn(walk: Walk, point: Point, acceptance: float) -> Walk:
 def dispersed_start(rng: np.random.Generator, target: Target) -> Point:
     """Draw where a chain starts: spread out, and no place from which it would not come back.
 
-    Each parameter starts within the bulk of its prior.
+    The best of a few random points by pseudolikelihood. They lie within the bulk of the priors,
+    at all scales between which the field changes, and below its transition in beta.
     """
     betas = _overlap(_START_BETAS, target.priors.beta.ppf(_BULK))
-    for _ in range(_MAX_TRIES):
-        point = target.at((rng.uniform(*betas), _start_of_scale(rng, target)))
-        if point is not None:
-            return point
-    raise ValueError(
-        f"Expected priors with a density between their quantiles {_BULK}; got none at "
-        f"{_MAX_TRIES} random places there. Choose priors without wide gaps."
+    positions = [
+        (float(rng.uniform(*betas)), _start_of_scale(rng, target)) for _ in range(_N_CANDIDATES)
+    ]
+    points = [point for point in map(target.at, positions) if point is not None]
+    if not points:
+        raise ValueError(
+            f"Expected priors with a density between their quantiles {_BULK}; got none at "
+            f"{_N_CANDIDATES} random places there. Choose priors without wide gaps."
+        )
+    return max(points, key=lambda point: _log_pseudolikelihood(point, target.labels))
+
+
+def _log_pseudolikelihood(point: Point, labels: NDArray[np.int64]) -> float:
+    log_conditionals = log_softmax(
+        point.field.external_field + point.beta * point.field.support(labels), axis=1
     )
+    return float(log_conditionals[np.arange(len(labels)), labels].sum())
 
 
 def _start_of_scale(rng: np.random.Generator, target: Target) -> float:
@@ -97,8 +102,7 @@ def _start_of_scale(rng: np.random.Generator, target: Target) -> float:
     mass_below = prior.cdf(0.0)
     quantiles = prior.ppf(mass_below + (1.0 - mass_below) * np.array(_BULK))
     lower, upper = np.log(_overlap(family.scale_range, quantiles))
-    start = rng.uniform(*_START_SHARES)
-    return float(lower + start * (upper - lower))
+    return float(rng.uniform(lower, upper))
 
 
 def _overlap(wanted, allowed):

@@ -16,12 +16,12 @@ from nearfield._checks import check_whole
 from nearfield.families import FieldFamily
 from nearfield.field import LabelField
 from nearfield.inference._chains import run_chains
+from nearfield.inference._draws import draw_from_random_start
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors
 from nearfield.inference._target import Point, Target, check_target, indicators, log_potential
 from nearfield.inference._walk import Walk, propose
 from nearfield.inference.pseudolikelihood import pseudolikelihood_estimate
-from nearfield.sampling import draw_labels
 
 
 class AuxiliaryState(NamedTuple):
@@ -50,7 +50,7 @@ class AuxiliarySampler:
 
     def init(self, rng: np.random.Generator, point: Point) -> AuxiliaryState:
         """Start at a point, with auxiliary labels from its field."""
-        auxiliary = draw_labels(rng, point.field, point.beta, self.n_sweeps)
+        auxiliary = draw_from_random_start(rng, point, self.n_sweeps)
         return AuxiliaryState(point, auxiliary, self.log_weight(point, auxiliary))
 
     def step(

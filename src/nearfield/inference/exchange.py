@@ -16,11 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 from nearfield._checks import check_whole
 from nearfield.families import FieldFamily
 from nearfield.inference._chains import run_chains
+from nearfield.inference._draws import draw_from_labels, draw_from_random_start
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors
 from nearfield.inference._target import Point, Target, check_target, indicators, log_potential
 from nearfield.inference._walk import Walk, propose
-from nearfield.sampling import draw_labels, draw_labels_perfect
+from nearfield.sampling import draw_labels_perfect
 
 AUXILIARIES = ("gibbs", "perfect")
 STARTS = ("random", "data")
@@ -116,8 +117,8 @@ class Exchange:
         How to draw the auxiliary labels. Perfect draws are exact, but need two classes and a
         prior of beta without mass below zero, and can take very long where beta is large.
     start : {"random", "data"}
-        Where Gibbs sampling starts: at random labels, or at the observed ones, which makes a
-        good short run.
+        Where Gibbs sampling starts: at random labels (with cluster moves on them if beta > 0,
+        without which it freezes), or at the observed ones, which makes a good short run.
     n_chains : int
         Chains from dispersed starts.
     checkpoint : str or path, optional
@@ -177,14 +178,9 @@ class Exchange:
         if self.auxiliary == "perfect":
             _check_perfect(target)
             return _draw_perfect
-        initial = target.labels if self.start == "data" else None
-        return partial(_draw_gibbs, n_sweeps=self.n_sweeps, initial=initial)
-
-
-def _draw_gibbs(
-    rng: np.random.Generator, point: Point, n_sweeps: int, initial: Any
-) -> NDArray[np.int64]:
-    return draw_labels(rng, point.field, point.beta, n_sweeps, initial)
+        if self.start == "data":
+            return partial(draw_from_labels, n_sweeps=self.n_sweeps, initial=target.labels)
+        return partial(draw_from_random_start, n_sweeps=self.n_sweeps)
 
 
 def _draw_perfect(rng: np.random.Generator, point: Point) -> NDArray[np.int64]:

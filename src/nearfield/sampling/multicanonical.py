@@ -21,8 +21,10 @@ def multicanonical_sweeps(
     total_coupling,
     external_field,
     table,
-    table_start,
+    start,
     cells_per_unit,
+    end_slopes,
+    learning_rate,
     labels,
     support,
     agreement,
@@ -35,7 +37,12 @@ def multicanonical_sweeps(
     Parameters
     ----------
     table : shape (K,)
-        W at K equally spaced agreements from `table_start` on; linear between and beyond them.
+        W at K equally spaced agreements from `start` on, linear between them.
+    end_slopes : shape (2,)
+        The slopes of W below the first and above the last of these agreements.
+    learning_rate : float
+        If above zero, W is lowered by so much around every agreement visited (Wang and Landau,
+        2001), in place: the chain then learns to visit all alike. Zero to draw from a fixed W.
     agreement : float
         S of the labels at the start.
     agreements : shape (T,)
@@ -63,8 +70,9 @@ def multicanonical_sweeps(
             class_support[0] = left
             rest = agreement - class_support[current]
             for g in range(log_weights.shape[0]):
+                position = (rest + class_support[g] - start) * cells_per_unit
                 log_weights[g] = external_field[g] + interpolate(
-                    table, (rest + class_support[g] - table_start) * cells_per_unit
+                    table, position, end_slopes[0] / cells_per_unit, end_slopes[1] / cells_per_unit
                 )
             uniform = uniform_at(key, sweep * n_points + i)
             if surely_stays(log_weights, current, uniform):
@@ -74,6 +82,8 @@ def multicanonical_sweeps(
                 agreement = rest + class_support[new]
                 move_label(coupling, support, labels, i, new)
         agreements[sweep] = agreement
+        if learning_rate > 0.0:
+            lower_around(table, (agreement - start) * cells_per_unit, learning_rate)
         if (sweep + 1) % n_thin == 0:
             for i in range(n_points):
                 snapshots[sweep // n_thin, i] = labels[i]
@@ -81,10 +91,23 @@ def multicanonical_sweeps(
 
 
 @register_jitable(inline="always")
-def interpolate(table, position):
-    """Read a table between its entries, and along its end cells beyond them."""
-    cell = np.int64(min(max(position, 0.0), table.shape[0] - 2.0))
-    return table[cell] + (position - cell) * (table[cell + 1] - table[cell])
+def interpolate(table, position, low_slope, high_slope):
+    """Read a table between its entries, and along the end slopes (a cell) beyond them."""
+    last = table.shape[0] - 1
+    cell = np.int64(min(max(position, 0.0), last - 1.0))
+    inside = min(max(position, 0.0), float(last))
+    value = table[cell] + (inside - cell) * (table[cell + 1] - table[cell])
+    return value + low_slope * min(position, 0.0) + high_slope * max(position - last, 0.0)
+
+
+@register_jitable
+def lower_around(table, position, amount):
+    """Lower a table around a position, by a bump that reaches over a sixteenth of it each way."""
+    reach = table.shape[0] // 16
+    for cell in range(table.shape[0]):
+        height = 1.0 - abs(cell - position) / reach
+        if height > 0.0:
+            table[cell] -= amount * height
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc"})  # a sum in any order, for vector units

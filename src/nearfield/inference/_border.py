@@ -1,0 +1,23 @@
+"""What every engine checks before any work starts."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nearfield.families import FieldFamily
+from nearfield.field import check_labels
+from nearfield.inference._priors import Priors, check_priors, default_priors
+
+
+def check_problem(
+    family: FieldFamily, labels: ArrayLike, priors: Priors | None, *, needs_joint: bool = True
+) -> tuple[NDArray[np.int64], Priors]:
+    """Accept labels and priors for a family, or say what is wrong with them."""
+    if family.n_points < 3:
+        raise ValueError(
+            f"Expected n_points >= 3; got n_points={family.n_points}. Supply more points."
+        )
+    priors = default_priors(family) if priors is None else priors
+    check_priors(priors, family)
+    if needs_joint:
+        family.at(family.scale_range[0])  # refuses conditionals that belong to no joint
+    return check_labels(labels, family.n_points, family.n_classes), priors

@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+
+from nearfield.enumeration import label_distribution
+from nearfield.sampling import draw_labels, draw_labels_cluster
+from nearfield.sampling._support import coupling_arrays
+from nearfield.sampling.cluster import cluster_sweeps
+
+LEVEL = 1e-4  # of each test of fit; the seeds are fixed
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.5, 2.0, 6.0])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("external", [False, True])
+def test_cluster_moves_leave_the_field_invariant(
+    rng, random_field, fit_p_value, beta, n_classes, external
+):
+    field = random_field(
+        5, n_classes, external_field=np.arange(n_classes) / 3 if external else None
+    )
+    labelings, probabilities = label_distribution(field, beta)
+    starts = labelings[rng.choice(len(labelings), size=3_000, p=probabilities)]
+    draws = [draw_labels_cluster(rng, field, beta, n_sweeps=2, initial=y) for y in starts]
+    assert fit_p_value(draws, n_classes, probabilities) > LEVEL
+
+
+@pytest.mark.parametrize("beta", [1.0, 8.0])
+def test_cluster_moves_reach_the_field_soon(rng, random_field, fit_p_value, beta):
+    field = random_field(6, 2)
+    draws = [draw_labels_cluster(rng, field, beta, n_sweeps=30) for _ in range(3_000)]
+    assert fit_p_value(draws, 2, label_distribution(field, beta)[1]) > LEVEL
+
+
+def test_cluster_moves_merge_groups_where_gibbs_sampling_freezes(rng):
+    from nearfield.field import LabelField
+
+    # Two tight groups that hardly notice each other, yet agree almost surely at this beta.
+    same_group = np.kron(np.eye(2), np.ones((10, 10))) - np.eye(20)
+    coupling = same_group + 0.02 * (1.0 - same_group - np.eye(20))
+    field = LabelField(coupling, 2, np.zeros(2))
+    is_merged = {
+        draw: np.mean([len(set(draw(rng, field, 5.0, 50))) == 1 for _ in range(100)])
+        for draw in (draw_labels, draw_labels_cluster)
+    }
+    assert is_merged[draw_labels] < 0.8
+    assert is_merged[draw_labels_cluster] > 0.95
+
+
+def test_dense_and_sparse_coupling_draw_the_same(rng, random_field):
+    field = random_field(12, 3)
+    start = rng.integers(3, size=12)
+    seeds = np.random.default_rng(4), np.random.default_rng(4)
+    forms = field, field.to_sparse()
+    draws = [
+        draw_labels_cluster(seed, form, 1.3, n_sweeps=5, initial=start)
+        for seed, form in zip(seeds, forms, strict=True)
+    ]
+    np.testing.assert_array_equal(*draws)
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_the_compiled_cluster_moves_equal_the_plain_python(rng, random_field, form):
+    field = random_field(10, 3, external_field=[0.1, 0.0, -0.1])
+    field = field.to_sparse() if form == "sparse" else field
+    compiled = rng.integers(3, size=10)
+    plain = compiled.copy()
+    for labels, sweep in ((compiled, cluster_sweeps), (plain, cluster_sweeps.py_func)):
+        with np.errstate(over="ignore"):  # the random numbers are meant to wrap around
+            sweep(
+                coupling_arrays(field),
+                field.external_field,
+                1.1,
+                labels,
+                np.uint64(7),
+                np.uint64(8),
+                20,
+            )
+    np.testing.assert_array_equal(compiled, plain)
+
+
+def test_cluster_moves_refuse_a_negative_beta(rng, random_field):
+    with pytest.raises(ValueError, match="beta >= 0"):
+        draw_labels_cluster(rng, random_field(5, 2), -0.1)

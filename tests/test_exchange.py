@@ -1,0 +1,260 @@
+import sys
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+from oracle import exact_posterior, standard_errors_off, tiny_family, tiny_labels, tiny_priors
+from sbc import chi_square_p_value, ecdf_p_value, sbc_ranks
+from scipy import stats
+from sklearn.exceptions import ConvergenceWarning
+
+from nearfield.families import NeighborFamily
+from nearfield.inference import exchange
+from nearfield.inference._chain import RunLength, advance, start_chain
+from nearfield.inference._priors import Priors, default_priors
+from nearfield.inference._progress import progress
+from nearfield.inference._target import Target, check_target, log_potential
+from nearfield.inference._walk import dispersed_start
+from nearfield.inference.exchange import Exchange, ExchangeSampler
+
+MODELS = ["gaussian", "radius", "exponential", "k"]
+MAX_OFF = 4.0  # Monte Carlo standard errors; the seeds are fixed
+LEVEL = 1e-3
+SHORT = Exchange(n_draws=30, n_burn=20, n_sweeps=5, n_chains=3)
+ignore_convergence = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def run(rng, family, priors, **settings):
+    labels = tiny_labels(family)
+    settings = {"n_draws": 3_000, "n_burn": 500, "n_sweeps": 30, "n_chains": 2} | settings
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        posterior = Exchange(**settings).infer(rng, family, labels, priors, n_jobs=2)
+    return standard_errors_off(posterior, exact_posterior(family, labels, priors))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("model", MODELS)
+def test_exchange_draws_from_the_exact_posterior(rng, model, n_classes):
+    family = tiny_family(model, n_classes=n_classes)
+    n_draws = 8_000 if model == "k" else 3_000  # k mixes slowly, and its error is harder to know
+    off = run(rng, family, tiny_priors(family), n_draws=n_draws)
+    assert max(off.values()) < MAX_OFF, off
+
+
+@pytest.mark.parametrize("model", ["gaussian", "k"])
+def test_runs_from_the_data_draw_from_the_exact_posterior(rng, model):
+    family = tiny_family(model, n_classes=3)
+    off = run(rng, family, tiny_priors(family), start="data", n_sweeps=100)
+    assert max(off.values()) < MAX_OFF, off
+
+
+@pytest.mark.parametrize("model", ["radius", "k"])
+def test_perfect_draws_give_the_exact_posterior(rng, model):
+    family = tiny_family(model)
+    off = run(rng, family, tiny_priors(family, stats.uniform(0.0, 1.5)), auxiliary="perfect")
+    assert max(off.values()) < MAX_OFF, off
+
+
+def test_the_oracle_notices_a_ratio_without_the_auxiliary_labels(rng, monkeypatch):
+    monkeypatch.setattr(exchange, "log_ratio", ratio_without_auxiliary)
+    family = tiny_family("gaussian")
+    assert max(run(rng, family, tiny_priors(family), n_draws=1_000).values()) > MAX_OFF
+
+
+def test_the_oracle_notices_a_missing_jacobian(rng, monkeypatch):
+    monkeypatch.setattr(Target, "log_jacobian", lambda self, scale: 0.0)
+    family = tiny_family("gaussian")
+    assert max(run(rng, family, tiny_priors(family)).values()) > MAX_OFF
+
+
+def ratio_without_auxiliary(point, proposal, auxiliary):
+    observed = proposal.log_potential - point.log_potential
+    return observed + proposal.log_prior - point.log_prior
+
+
+def calibration_p_values(rng, n_classes, n_replicates):
+    family = tiny_family("gaussian", n_points=5, n_classes=n_classes)
+    engine = Exchange(n_draws=250, n_burn=100, n_sweeps=10, n_chains=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        ranks = sbc_ranks(rng, engine.infer, family, tiny_priors(family), n_replicates)
+    tests = (chi_square_p_value, ecdf_p_value)
+    return [test(values) for values in ranks.values() for test in tests]
+
+
+def test_exchange_is_calibrated(rng):
+    assert min(calibration_p_values(rng, n_classes=2, n_replicates=70)) > LEVEL
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_exchange_is_calibrated_over_many_replicates(rng, n_classes):
+    assert min(calibration_p_values(rng, n_classes, n_replicates=400)) > LEVEL
+
+
+def test_calibration_notices_a_ratio_without_the_auxiliary_labels(rng, monkeypatch):
+    monkeypatch.setattr(exchange, "log_ratio", ratio_without_auxiliary)
+    assert min(calibration_p_values(rng, n_classes=2, n_replicates=40)) < LEVEL
+
+
+@ignore_convergence
+@pytest.mark.parametrize("backend", [None, "threading", "loky"])
+def test_one_seed_gives_one_answer_for_any_number_of_jobs(backend):
+    family = tiny_family("exponential", n_classes=3)
+    labels = tiny_labels(family)
+    alone = SHORT.infer(np.random.default_rng(5), family, labels, n_jobs=1)
+    if backend is None:
+        together = SHORT.infer(np.random.default_rng(5), family, labels, n_jobs=2)
+    else:
+        with joblib.parallel_config(backend=backend, n_jobs=2):
+            together = SHORT.infer(np.random.default_rng(5), family, labels)
+    np.testing.assert_array_equal(alone.beta, together.beta)
+    np.testing.assert_array_equal(alone.sigma, together.sigma)
+    assert len(np.unique(alone.beta[:, 0])) == 3
+
+
+def make_sampler(model="gaussian", n_classes=2):
+    family = tiny_family(model, n_classes=n_classes)
+    target = check_target(family, tiny_labels(family), tiny_priors(family))
+    return ExchangeSampler(target, Exchange(n_sweeps=5)._auxiliary_draw(target))
+
+
+def test_the_walk_is_frozen_after_burn_in(rng):
+    sampler, length = make_sampler(), RunLength(n_burn=50, n_draws=50)
+    chain = start_chain(rng, sampler, length)
+    walks = []
+    while chain.n_done < length.total:
+        chain = advance(chain, sampler, length, seconds=0.0)
+        walks.append(chain.walk)
+    assert all(walk is not walks[0] for walk in walks[1:50])
+    assert walks[48].log_size != walks[49].log_size
+    for walk in walks[50:]:
+        assert walk.log_size == walks[49].log_size
+        np.testing.assert_array_equal(walk.covariance, walks[49].covariance)
+
+
+def test_where_a_chain_pauses_makes_no_difference(rng):
+    sampler, length = make_sampler("k", 3), RunLength(n_burn=20, n_draws=20)
+    start = start_chain(rng, sampler, length)
+    at_once, paused = advance(start, sampler, length, seconds=60.0), start
+    while paused.n_done < length.total:
+        paused = advance(paused, sampler, length, seconds=0.0)
+    np.testing.assert_array_equal(at_once.draws, paused.draws)
+    assert start.n_done == 0
+    assert np.isnan(start.draws).all()
+
+
+def test_the_walk_learns_a_good_acceptance_rate(rng):
+    family = tiny_family("gaussian", n_points=30)
+    labels = rng.integers(2, size=30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        posterior = Exchange(1_500, 1_500, 20, n_chains=2).infer(rng, family, labels)
+    assert (posterior.acceptance_rates > 0.15).all()
+    assert (posterior.acceptance_rates < 0.40).all()
+
+
+def test_chains_start_apart(rng):
+    target = make_sampler().target
+    starts = np.array([dispersed_start(rng, target).position for _ in range(20)])
+    assert (starts.std(axis=0) > 0.1).all()
+
+
+def test_the_chain_asks_for_the_same_potential_as_the_field(rng, random_field):
+    field = random_field(6, 3, external_field=[0.3, 0.0, -0.2])
+    labels = rng.integers(3, size=6)
+    is_class = (labels[:, None] == np.arange(3)).astype(float)
+    for form in (field, field.to_sparse()):
+        assert log_potential(form, 1.7, is_class) == pytest.approx(field.log_potential(labels, 1.7))
+
+
+@pytest.mark.parametrize(
+    "prior", [stats.norm(1.0, 2.0), stats.uniform(0.5, 2.0), stats.gamma(2.0, scale=3.0)]
+)
+def test_the_prior_of_a_point_is_that_of_scipy_with_the_jacobian(prior):
+    family = tiny_family("gaussian")
+    target = check_target(family, tiny_labels(family), Priors(prior, prior))
+    for beta, sigma in [(0.7, 1.1), (2.0, 2.4), (-1.0, 0.6)]:
+        expected = prior.logpdf(beta) + prior.logpdf(sigma) + np.log(sigma)
+        assert target.log_prior(beta, sigma) == pytest.approx(expected)
+    assert target.log_prior(1.0, 0.0) == -np.inf
+    assert target.log_prior(1.0, np.inf) == -np.inf
+
+
+@pytest.mark.parametrize("k", [0, 8, -1, 4])
+def test_k_out_of_range_has_no_prior(k):
+    family = tiny_family("k")
+    target = check_target(family, tiny_labels(family), default_priors(family))
+    assert (target.log_prior(0.0, k) == -np.inf) == (k != 4)
+
+
+def test_a_prior_with_mass_below_zero_can_stand_for_sigma(rng):
+    family = tiny_family("gaussian")
+    target = check_target(family, tiny_labels(family), Priors(stats.norm(), stats.norm(-1.0, 1.0)))
+    assert dispersed_start(rng, target).scale > 0.0
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"n_draws": 0},
+        {"n_draws": 1.5},
+        {"n_burn": -1},
+        {"n_sweeps": 0},
+        {"n_chains": 0},
+        {"auxiliary": "magic"},
+        {"start": "here"},
+    ],
+)
+def test_impossible_settings_are_refused(settings):
+    with pytest.raises(ValueError, match=f"Expected .*{next(iter(settings))}"):
+        Exchange(**settings)
+
+
+def test_impossible_problems_are_refused_before_any_work(rng):
+    family = tiny_family("gaussian")
+    labels = tiny_labels(family)
+    with pytest.raises(ValueError, match="n_points >= 3"):
+        SHORT.infer(rng, tiny_family("gaussian", n_points=2), [0, 1])
+    with pytest.raises(ValueError, match="labels from 0 to"):
+        SHORT.infer(rng, family, labels + 2)
+    with pytest.raises(ValueError, match="prior of sigma with mass"):
+        SHORT.infer(rng, family, labels, Priors(stats.norm(), stats.uniform(-2.0, 1.0)))
+    with pytest.raises(ValueError, match="joint distribution"):
+        SHORT.infer(rng, NeighborFamily(family.distances, 2, is_directed=True), labels)
+
+
+def test_perfect_draws_are_refused_where_there_are_none(rng):
+    perfect = Exchange(auxiliary="perfect")
+    family = tiny_family("gaussian")
+    with pytest.raises(ValueError, match="without mass below 0"):
+        perfect.infer(rng, family, tiny_labels(family))
+    family = tiny_family("gaussian", n_classes=3)
+    with pytest.raises(ValueError, match="two classes"):
+        perfect.infer(rng, family, tiny_labels(family), tiny_priors(family, stats.halfnorm()))
+
+
+def test_a_perfect_draw_that_does_not_end_says_what_to_do(rng, monkeypatch):
+    def give_up(*_):
+        raise RuntimeError("the chains never met")
+
+    monkeypatch.setattr(exchange, "draw_labels_perfect", give_up)
+    family = tiny_family("gaussian")
+    engine = Exchange(auxiliary="perfect", n_draws=10, n_burn=0)
+    priors = tiny_priors(family, stats.halfnorm())
+    with pytest.raises(RuntimeError, match='Use auxiliary="gibbs"'):
+        engine.infer(rng, family, tiny_labels(family), priors)
+
+
+@pytest.mark.parametrize("verbose", [0, 1])
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_progress_shows_only_where_a_person_watches(monkeypatch, capsys, verbose, is_terminal):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+    with progress(10, "working hard", verbose) as advance_bar:
+        advance_bar(4)
+        advance_bar()
+    shown = capsys.readouterr()
+    assert ("working hard" in shown.err) == (verbose > 0 and is_terminal)
+    assert shown.out == ""
