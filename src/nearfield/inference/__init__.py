@@ -1,0 +1,22 @@
+"""The posterior of (beta, sigma) or (beta, k): engines, and the record that they all give.
+
+An engine is a frozen dataclass of settings with one method, ``infer(rng, family, labels,
+priors)``. It sees the labels and a family of fields, never features: a new kernel, metric or
+neighbourhood needs no change here.
+"""
+
+from nearfield.inference._posterior import Posterior
+from nearfield.inference._priors import Priors
+from nearfield.inference.auxiliary import AuxiliaryVariable
+from nearfield.inference.exchange import Exchange
+from nearfield.inference.path import PathSampling
+from nearfield.inference.pseudolikelihood import Pseudolikelihood
+
+__all__ = [
+    "AuxiliaryVariable",
+    "Exchange",
+    "PathSampling",
+    "Posterior",
+    "Priors",
+    "Pseudolikelihood",
+]

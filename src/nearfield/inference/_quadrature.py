@@ -146,8 +146,8 @@ def _panel_edges(log_density, priors, hint):
     for _ in range(8):
         # Dense near zero, where the posterior usually is, and out to the tails of the prior.
         unit = 0.05 * (high - low) / _N_BETA_SEARCH + 1e-3
-        span = np.arcsinh(np.array([low, high]) / unit)
-        betas = np.sinh(np.linspace(*span, _N_BETA_SEARCH)) * unit
+        first, last = np.arcsinh(low / unit), np.arcsinh(high / unit)
+        betas = np.sinh(np.linspace(first, last, _N_BETA_SEARCH)) * unit
         betas[[0, -1]] = low, high
         values = log_density(betas)
         values = np.where(np.isnan(values), -np.inf, values)
@@ -165,7 +165,7 @@ def _panel_edges(log_density, priors, hint):
             break
     is_near = np.flatnonzero(values > values.max() - 3.0)
     inner = betas[max(is_near[0] - 1, first)], betas[min(is_near[-1] + 1, last)]
-    middle = np.linspace(*inner, 3)
+    middle = np.linspace(inner[0], inner[1], 3)
     return np.unique(np.concatenate([[low], middle, [high]]))
 
 
