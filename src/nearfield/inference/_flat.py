@@ -74,15 +74,10 @@ class FlatChain:
         return cls(field, weight, labels, stored_support(field, labels), field.agreement(labels))
 
     def run(
-        self,
-        rng: np.random.Generator,
-        n_sweeps: int,
-        n_snapshots: int = 0,
-        learning_rate: float = 0.0,
-    ) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
-        """Sweep on; return the agreement after each sweep, and some labelings at equal distance."""
+        self, rng: np.random.Generator, n_sweeps: int, learning_rate: float = 0.0
+    ) -> NDArray[np.float64]:
+        """Sweep on; return the agreement after each sweep."""
         agreements = np.empty(n_sweeps)
-        snapshots = np.empty((n_snapshots, self.field.n_points), dtype=np.int8)
         self.agreement = multicanonical_sweeps(
             coupling_arrays(self.field),
             self.field.total_coupling,
@@ -94,9 +89,8 @@ class FlatChain:
             self.agreement,
             draw_key(rng),
             agreements,
-            snapshots,
         )
-        return agreements, snapshots
+        return agreements
 
 
 def anneal(
@@ -121,7 +115,7 @@ def anneal(
     beta, betas, means = 0.0, [], []
     while True:
         chain.weight = _linear_weight(beta)
-        agreements = chain.run(rng, _ANNEAL_SWEEPS)[0][_ANNEAL_SWEEPS // 3 :]
+        agreements = chain.run(rng, _ANNEAL_SWEEPS)[_ANNEAL_SWEEPS // 3 :]
         mean, spread = float(agreements.mean()), float(agreements.std())
         betas.append(beta)
         means.append(mean)
@@ -160,7 +154,7 @@ def learn_weight(rng: np.random.Generator, chain: FlatChain, n_sweeps: int) -> N
     for learning_rate in (0.3, 0.1, 0.03, 0.01):
         agreements = np.empty(0)
         for _ in range(_MAX_CHUNKS):
-            part = chain.run(rng, n_sweeps, learning_rate=learning_rate)[0]
+            part = chain.run(rng, n_sweeps, learning_rate=learning_rate)
             agreements = np.concatenate([agreements, part])
             if n_crossings(chain.weight, agreements) >= _MIN_CROSSINGS:
                 break
@@ -189,11 +183,11 @@ def _strictly_rising(ladder: Ladder) -> tuple[NDArray[np.float64], NDArray[np.fl
 
 
 class LogPartition(NamedTuple):
-    """Log z at some betas, its standard error, and what leaving out each block makes of it."""
+    """Log z at some betas, its standard error, and how many draws it rests on."""
 
     log_z: NDArray[np.float64]
     error: NDArray[np.float64]
-    leave_one_out: NDArray[np.float64]
+    n_draws: NDArray[np.float64]
 
 
 def reweighted_log_partition(
@@ -233,7 +227,9 @@ def reweighted_log_partition(
     share = _share_of_second(left_out) if n_same.all() else np.zeros(len(betas))
     combined = (1.0 - share) * left_out[:, 0] + share * np.where(share > 0.0, left_out[:, 1], 0.0)
     log_z = (1.0 - share) * full[0] + share * np.where(share > 0.0, full[1], 0.0)
-    return LogPartition(log_z, jackknife_error(combined), combined)
+    log_squares = [logsumexp(2.0 * (b * blocks + log_weights)) for b in betas]
+    n_draws = np.exp(2.0 * logsumexp(log_sums, axis=0) - log_squares)
+    return LogPartition(log_z, jackknife_error(combined), n_draws)
 
 
 def largest_agreement(field: LabelField) -> float:

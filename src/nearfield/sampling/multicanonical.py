@@ -30,7 +30,6 @@ def multicanonical_sweeps(
     agreement,
     key,
     agreements,
-    snapshots,
 ):
     """Sweep once for each entry of `agreements`, changing `labels` and `support` in place.
 
@@ -47,8 +46,6 @@ def multicanonical_sweeps(
         S of the labels at the start.
     agreements : shape (T,)
         Filled with S after each sweep.
-    snapshots : shape (T', n), T' dividing T
-        Filled with the labels after every T / T' sweeps.
 
     Returns
     -------
@@ -57,7 +54,6 @@ def multicanonical_sweeps(
     """
     n_points = labels.shape[0]
     n_sweeps = agreements.shape[0]
-    n_thin = n_sweeps // snapshots.shape[0] if snapshots.shape[0] > 0 else n_sweeps + 1
     log_weights = np.empty_like(external_field)
     class_support = np.empty_like(external_field)
     for sweep in range(n_sweeps):
@@ -84,9 +80,6 @@ def multicanonical_sweeps(
         agreements[sweep] = agreement
         if learning_rate > 0.0:
             lower_around(table, (agreement - start) * cells_per_unit, learning_rate)
-        if (sweep + 1) % n_thin == 0:
-            for i in range(n_points):
-                snapshots[sweep // n_thin, i] = labels[i]
     return agreement
 
 
@@ -108,18 +101,3 @@ def lower_around(table, position, amount):
         height = 1.0 - abs(cell - position) / reach
         if height > 0.0:
             table[cell] -= amount * height
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc"})  # a sum in any order, for vector units
-def snapshot_agreements(coupling, snapshots):
-    """Return S(y) of every snapshot, shape (T',), under a dense coupling."""
-    n_snapshots, n_points = snapshots.shape
-    agreements = np.zeros(n_snapshots)
-    for t in range(n_snapshots):
-        agreement = 0.0
-        for i in range(1, n_points):
-            label = snapshots[t, i]
-            for j in range(i):
-                agreement += coupling[i, j] if snapshots[t, j] == label else 0.0
-        agreements[t] = agreement
-    return agreements
