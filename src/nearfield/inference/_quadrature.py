@@ -17,6 +17,7 @@ NEGLIGIBLE = 10.0
 
 _CORE = 4.0  # most scales are placed where the density is above exp(-4) of the largest
 _TAIL = 1e-10  # prior mass beyond which no node is placed
+_LOW_MASS = 1e-4  # of the prior of sigma, that may be left out where the field is constant
 _BETA_DROP = 30.0  # a row ends where its log density has fallen by so much
 _N_BETA_SEARCH = 48
 _NODES_A_PANEL = 10
@@ -46,7 +47,9 @@ def scale_interval(family: FieldFamily, priors: Priors) -> tuple[float, float]:
     low, high = priors.scale.ppf(_TAIL), priors.scale.ppf(1.0 - _TAIL)
     if family.is_discrete:
         return max(float(low), 1.0), min(float(high), family.n_points - 1.0)
-    floor = min(0.1 * family.scale_range[0], 0.5 * float(high))
+    below_zero = priors.scale.cdf(0.0)
+    first = priors.scale.ppf(below_zero + _LOW_MASS * (1.0 - below_zero))
+    floor = min(0.1 * family.scale_range[0], float(first))
     return max(float(low), floor), float(high)
 
 
@@ -97,8 +100,9 @@ def _panel_rule(edges, n_scales, is_smooth):
     """Gauss-Legendre in log sigma on each panel; midpoints where the field is rough."""
     log_scales, log_weights = [], []
     for low, high, n in zip(np.log(edges[:-1]), np.log(edges[1:]), n_scales, strict=True):
-        points, weights = leggauss(n)
-        if not is_smooth:
+        if is_smooth:
+            points, weights = leggauss(n)
+        else:
             points, weights = (2.0 * np.arange(n) + 1.0) / n - 1.0, np.full(n, 2.0 / n)
         half = 0.5 * (high - low)
         log_scales.append(0.5 * (low + high) + half * points)
@@ -144,8 +148,9 @@ def _panel_edges(log_density, priors, hint):
         low = max(support[0], hint.betas[0] - 0.3 * width)
         high = min(support[1], hint.betas[-1] + 0.3 * width)
     for _ in range(8):
-        # Dense near zero, where the posterior usually is, and out to the tails of the prior.
-        unit = 0.05 * (high - low) / _N_BETA_SEARCH + 1e-3
+        # Dense near zero, where the posterior usually is, and out to the tails of the prior; of
+        # a heavy-tailed one the whole posterior would else be lost between two betas.
+        unit = min(0.05 * (high - low) / _N_BETA_SEARCH + 1e-3, 1.0)
         first, last = np.arcsinh(low / unit), np.arcsinh(high / unit)
         betas = np.sinh(np.linspace(first, last, _N_BETA_SEARCH)) * unit
         betas[[0, -1]] = low, high

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from nearfield._checks import check_positive
@@ -12,6 +13,7 @@ from nearfield.inference._flat import (
     FROZEN,
     FlatChain,
     Ladder,
+    LogPartition,
     anneal,
     first_weight,
     joined,
@@ -57,8 +59,8 @@ def log_partition_curve(
     Warns
     -----
     ConvergenceWarning
-        Where the run is worth too few draws at some beta. That happens in fields of several tight
-        groups at large beta: label by label they cannot merge.
+        Where the chain did not come to the agreements of some beta. That happens in fields of
+        several tight groups at large beta: label by label they cannot merge.
     """
     betas = np.asarray(betas, dtype=np.float64)
     if betas.ndim != 1 or betas.size == 0 or not np.isfinite(betas).all():
@@ -71,22 +73,29 @@ def log_partition_curve(
     while True:
         estimate = reweighted_log_partition(field, chain.weight, agreements, betas)
         n_done, worst = len(agreements), estimate.error.max()
-        if worst <= target_error or n_done >= _MAX_SWEEPS:
-            _warn_of_few_draws(betas, estimate.n_draws)
+        is_good = worst <= target_error and estimate.n_draws.min() >= _MIN_DRAWS
+        if is_good or n_done >= _MAX_SWEEPS:
+            _warn_if_short(field, betas, estimate)
             return estimate.log_z, estimate.error
         n_wanted = n_done * np.clip((1.1 * worst / target_error) ** 2, 2.0, 8.0)
         n_more = int(min(n_wanted, _MAX_SWEEPS)) - n_done
         agreements = np.concatenate([agreements, chain.run(rng, n_more)])
 
 
-def _warn_of_few_draws(betas: NDArray[np.float64], n_draws: NDArray[np.float64]) -> None:
-    """Say so where the run has hardly seen what a beta asks about: the error is then no guide."""
-    if n_draws.min() < _MIN_DRAWS:
-        beta = betas[np.argmin(n_draws)]
+def _warn_if_short(field: LabelField, betas: NDArray[np.float64], estimate: LogPartition) -> None:
+    """Say so where the chain has not been where a beta is: the error is then no guide.
+
+    It shows in few effective draws, or in a z below what labels all the same contribute alone.
+    """
+    log_same = logsumexp(field.n_points * field.external_field)
+    least = log_same + betas * largest_agreement(field)
+    is_short = (estimate.n_draws < _MIN_DRAWS) | (estimate.log_z + 3.0 * estimate.error < least)
+    if is_short.any():
         warnings.warn(
-            f"log z at beta={beta:g} rests on {n_draws.min():.0f} effective draws; expected at "
-            f"least {_MIN_DRAWS:.0f}. The chain did not reach the agreements of that beta, so the "
-            "standard error cannot be trusted there. Ask for smaller |beta|.",
+            f"The chain did not reach the agreements of beta={betas[is_short][0]:g}: log z there "
+            f"is {estimate.log_z[is_short][0]:g} from {estimate.n_draws[is_short][0]:.0f} "
+            f"effective draws, and cannot be below {least[is_short][0]:g}. Its standard error "
+            "cannot be trusted; ask for betas closer to zero.",
             ConvergenceWarning,
             stacklevel=3,
         )

@@ -1,10 +1,10 @@
 """Pseudolikelihood: the product of the conditionals in place of the joint, by quadrature."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from nearfield._checks import check_positive
 from nearfield.families import FieldFamily
@@ -57,15 +57,7 @@ class Pseudolikelihood:
         """Compute the posterior of (beta, scale); nothing in it is random or runs for long."""
         check_positive(self.density, "density")
         labels, priors = check_problem(family, labels, priors, needs_joint=False)
-        rule = scan_rule(family, *scale_interval(family, priors), _N_SCAN)
-        rows = _integrate_rows(family, labels, priors, rule)
-        outside = 0.0
-        for density in (1.0, self.density):  # the first shows where to put the second
-            totals = row_totals(rule, rows, priors)
-            finer = final_rule(family, rule, totals, density)
-            outside += mass_outside(rule, totals, finer)
-            rule, rows = finer, _integrate_rows(family, labels, priors, finer)
-        return assemble(rule, rows, priors, family.scale_name, outside_mass=outside)
+        return _integrate(family, labels, priors, self.density)
 
 
 def pseudolikelihood_estimate(
@@ -73,13 +65,13 @@ def pseudolikelihood_estimate(
 ) -> tuple[float, float]:
     """Return the most probable scale of the pseudolikelihood posterior and the mean beta there.
 
-    Only beta > 0 is considered where the prior allows it: in a stratified sample every point has
-    one fellow less than the others have, which pseudolikelihood can take for repulsion.
+    The prior of beta is cut to beta > 0 where it allows that: in a stratified sample every point
+    has one fellow less than the others have, which pseudolikelihood can take for repulsion.
     """
     labels, priors = check_problem(family, labels, priors, needs_joint=False)
     if priors.beta.sf(0.0) > 0.0:
-        priors = Priors(stats.halfnorm(scale=10.0), priors.scale)
-    posterior = Pseudolikelihood().infer(None, family, labels, priors)
+        priors = Priors(_AboveZero(priors.beta), priors.scale)
+    posterior = _integrate(family, labels, priors)
     scales, index = np.unique(posterior.scale, return_inverse=True)
     scale = scales[np.argmax(np.bincount(index, posterior.weight))]
     is_there = posterior.scale == scale
@@ -109,6 +101,32 @@ def log_pseudolikelihood(
         return -np.log1p(np.exp(log_odds, out=log_odds).sum(axis=2)).sum(axis=1)
 
     return evaluate
+
+
+@dataclass(frozen=True)
+class _AboveZero:
+    """A prior of beta given that beta > 0: what the quadrature needs of it."""
+
+    prior: Any
+
+    def logpdf(self, betas: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.where(betas > 0.0, self.prior.logpdf(betas) - self.prior.logsf(0.0), -np.inf)
+
+    def ppf(self, q: float) -> float:
+        # By the upper tail, which is where little of the prior may be left.
+        return max(float(self.prior.isf((1.0 - q) * self.prior.sf(0.0))), 0.0)
+
+
+def _integrate(family, labels, priors, density: float = 1.0) -> Posterior:
+    rule = scan_rule(family, *scale_interval(family, priors), _N_SCAN)
+    rows = _integrate_rows(family, labels, priors, rule)
+    outside = 0.0
+    for stage_density in (1.0, density):  # the first shows where to put the second
+        totals = row_totals(rule, rows, priors)
+        finer = final_rule(family, rule, totals, stage_density)
+        outside += mass_outside(rule, totals, finer)
+        rule, rows = finer, _integrate_rows(family, labels, priors, finer)
+    return assemble(rule, rows, priors, family.scale_name, outside_mass=outside)
 
 
 def _integrate_rows(family, labels, priors, rule: ScaleRule) -> list[Row]:

@@ -1,0 +1,108 @@
+import numpy as np
+import pytest
+
+from nearfield.distances import distance_matrix
+from nearfield.families import DistanceFamily, NeighborFamily
+from nearfield.field import LabelField
+from nearfield.weights import KERNELS, knn_weights
+
+ALPHA = (0.5, 0.0, -0.2)
+
+
+@pytest.fixture
+def distances(rng):
+    return distance_matrix(rng.normal(size=(15, 2)))
+
+
+@pytest.fixture
+def labels(rng):
+    return rng.integers(3, size=15)
+
+
+def assert_same_field(field, expected):
+    np.testing.assert_array_equal(field.coupling, expected.coupling)
+    np.testing.assert_array_equal(field.external_field, expected.external_field)
+    assert field.n_classes == expected.n_classes
+
+
+@pytest.mark.parametrize("external_field", [None, ALPHA])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_distance_family_gives_the_field_of_its_kernel(distances, labels, kernel, external_field):
+    family = DistanceFamily(distances, kernel, 3, external_field)
+    expected = LabelField.from_weights(KERNELS[kernel](distances, 0.7), 3, external_field)
+    assert_same_field(family.at(0.7), expected)
+    np.testing.assert_array_equal(family.support(0.7, labels), expected.support(labels))
+    assert (family.n_points, family.scale_name) == (15, "sigma")
+    assert family.has_joint
+    assert not family.is_discrete
+
+
+@pytest.mark.parametrize("external_field", [None, ALPHA])
+@pytest.mark.parametrize("k", [1, 4, 14])
+def test_a_neighbor_family_gives_the_field_of_k_neighbours(distances, labels, k, external_field):
+    family = NeighborFamily(distances, 3, external_field=external_field)
+    expected = LabelField.from_weights(knn_weights(distances, k), 3, external_field)
+    assert_same_field(family.at(float(k)), expected)
+    np.testing.assert_array_equal(family.support(float(k), labels), expected.support(labels))
+    assert (family.n_points, family.scale_name) == (15, "k")
+    assert family.has_joint
+    assert family.is_discrete
+
+
+def test_a_directed_family_has_conditionals_and_no_field(distances, labels):
+    family = NeighborFamily(distances, 3, is_directed=True)
+    assert not family.has_joint
+    with pytest.raises(ValueError, match=r"whose conditionals belong to no joint.*Use pseudolike"):
+        family.at(3)
+    expected = knn_weights(distances, 3) @ np.eye(3)[labels]
+    np.testing.assert_allclose(family.support(3.0, labels), expected)
+
+
+def test_only_the_kernels_without_steps_are_smooth(distances):
+    is_smooth = {kernel: DistanceFamily(distances, kernel, 3).is_smooth for kernel in KERNELS}
+    assert is_smooth == {"gaussian": True, "exponential": True, "radius": False}
+    assert not NeighborFamily(distances, 3).is_smooth
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_field_changes_within_the_scale_range_and_hardly_beyond(distances, kernel):
+    family = DistanceFamily(distances, kernel, 3)
+
+    def change(one, two):
+        """The mean over points of the weight that goes to somebody else."""
+        difference = KERNELS[kernel](distances, one) - KERNELS[kernel](distances, two)
+        return 0.5 * abs(difference).sum(axis=1).mean()
+
+    low, high = family.scale_range
+    assert 0.0 < low < high
+    assert change(low, 1e-3 * low) < 0.02
+    assert change(high, 1e3 * high) < 0.02
+    middle = np.sqrt(low * high)
+    # The radius has the same limit at both ends, all points alike, and is another in between.
+    assert max(change(low, middle), change(middle, high)) > 0.2
+
+
+def test_the_scale_range_of_k_is_all_there_are(distances):
+    assert NeighborFamily(distances, 3).scale_range == (1.0, 14.0)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_duplicate_does_not_make_the_scale_range_start_at_zero(distances, kernel):
+    doubled = np.block([[distances, distances], [distances, distances]])
+    low, high = DistanceFamily(doubled, kernel, 3).scale_range
+    assert (low, high) == pytest.approx(DistanceFamily(distances, kernel, 3).scale_range, rel=0.5)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_identical_points_weigh_each_other_alike_at_any_scale(kernel):
+    family = DistanceFamily(np.zeros((5, 5)), kernel, 2)
+    low, high = family.scale_range
+    assert 0.0 < low < high < np.inf
+    for scale in (low, high):
+        np.testing.assert_allclose(family.at(scale).coupling, 0.5 * (1.0 - np.eye(5)))
+
+
+def test_an_unknown_kernel_is_refused(distances):
+    expected = r"among \['exponential', 'gaussian', 'radius'\]; got kernel='cosine'"
+    with pytest.raises(ValueError, match=expected):
+        DistanceFamily(distances, "cosine", 3)

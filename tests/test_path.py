@@ -1,0 +1,142 @@
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
+
+from nearfield.datasets import load_olive, stratified_split
+from nearfield.distances import distance_matrix
+from nearfield.enumeration import label_distribution, log_partition, uniform_log_partition
+from nearfield.field import LabelField
+from nearfield.inference import log_partition_curve
+from nearfield.sampling._support import coupling_arrays, stored_support
+from nearfield.sampling.multicanonical import multicanonical_sweeps
+from nearfield.weights import gaussian_weights
+
+BETAS = np.linspace(0.0, 4.0, 21)
+
+
+def uniform_field(n_points, n_classes):
+    return LabelField.from_weights((1.0 - np.eye(n_points)) / (n_points - 1), n_classes)
+
+
+def check_curves(field, betas, exact, n_seeds, max_error):
+    """Hold errors below a bound, and below three standard errors at least 95% of the time."""
+    is_within = []
+    for seed in range(n_seeds):
+        log_z, error = log_partition_curve(np.random.default_rng(seed), field, betas)
+        off = np.abs(log_z - exact)
+        assert off.max() < max_error
+        is_within.append(off <= 3.0 * error + 1e-9)
+    assert np.mean(is_within) >= 0.95
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_curve_of_an_enumerable_field_is_right_within_its_error(random_field, n_classes):
+    field = random_field(9, n_classes)
+    check_curves(field, BETAS, log_partition(field, BETAS), n_seeds=6, max_error=0.1)
+
+
+def test_curve_goes_below_zero_and_carries_the_external_field(random_field):
+    field = random_field(8, 3, external_field=[0.5, 0.0, -0.7])
+    betas = np.array([1.5, -3.0, 0.0, -0.4, 3.0])  # in any order
+    check_curves(field, betas, log_partition(field, betas), n_seeds=6, max_error=0.1)
+
+
+def test_curve_of_a_sparse_field_is_that_of_the_dense_one(random_field):
+    field = random_field(8, 3)
+    log_z, error = log_partition_curve(np.random.default_rng(0), field.to_sparse(), [2.0])
+    assert abs(log_z[0] - log_partition(field, 2.0)) < 4.0 * error[0]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_curve_crosses_the_transition_of_the_uniform_field(n_classes):
+    exact = uniform_log_partition(40, n_classes, BETAS)
+    check_curves(uniform_field(40, n_classes), BETAS, exact, n_seeds=4, max_error=0.1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("n_points", [40, 150])
+def test_curve_crosses_the_transition_for_fifty_seeds(n_points, n_classes):
+    exact = uniform_log_partition(n_points, n_classes, BETAS)
+    max_error = 0.15 if (n_points, n_classes) == (150, 5) else 0.1
+    check_curves(uniform_field(n_points, n_classes), BETAS, exact, 50, max_error)
+
+
+def test_log_z_at_zero_is_exact(random_field):
+    field = random_field(30, 4, external_field=[0.1, 0.2, 0.3, 0.4])
+    log_z, error = log_partition_curve(np.random.default_rng(0), field, [0.0])
+    expected = 30 * np.log(np.exp([0.1, 0.2, 0.3, 0.4]).sum())
+    assert log_z[0] == pytest.approx(expected, rel=1e-12)
+    assert error[0] < 1e-12
+
+
+def test_a_seed_gives_the_same_curve(random_field):
+    field = random_field(20, 3)
+    curves = [log_partition_curve(np.random.default_rng(4), field, [1.0, 2.0]) for _ in range(2)]
+    np.testing.assert_array_equal(*curves)
+
+
+def test_a_field_that_freezes_in_groups_warns():
+    # Olive oils of a few growing areas: at large beta the areas cannot merge label by label.
+    data, target = load_olive(return_X_y=True)
+    train, _ = stratified_split(target, 0.25, random_state=0)
+    distances = distance_matrix(StandardScaler().fit_transform(data)[train])
+    field = LabelField.from_weights(gaussian_weights(distances, 0.25), 3)
+    with pytest.warns(ConvergenceWarning, match=r"did not reach the agreements of beta=12"):
+        log_partition_curve(np.random.default_rng(0), field, [12.0], target_error=0.5)
+
+
+@pytest.mark.parametrize("betas", [[], [np.nan], [[1.0]]])
+def test_betas_that_make_no_curve_are_refused(random_field, betas):
+    with pytest.raises(ValueError, match="Expected finite betas of shape"):
+        log_partition_curve(np.random.default_rng(0), random_field(5, 2), betas)
+
+
+def linear_weight(beta):
+    return np.array([0.0, beta]), 0.0, 1.0, np.array([beta, beta])
+
+
+@pytest.mark.parametrize("beta", [-0.5, 0.7])
+def test_a_linear_weight_gives_the_field_itself(random_field, fit_p_value, beta):
+    field = random_field(4, 3)
+    draws = []
+    for seed in range(2_000):
+        labels = np.random.default_rng(seed).integers(3, size=4)
+        run_multicanonical(multicanonical_sweeps, field, linear_weight(beta), labels, seed, 30)
+        draws.append(labels)
+    assert fit_p_value(draws, 3, label_distribution(field, beta)[1]) > 1e-4
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_compiled_multicanonical_equals_the_interpreted_one(random_field, form):
+    field = random_field(12, 3, external_field=[0.2, 0.0, -0.1])
+    field = field.to_sparse() if form == "sparse" else field
+    results = []
+    for run in (multicanonical_sweeps, multicanonical_sweeps.py_func):
+        labels = np.arange(12) % 3
+        table = np.linspace(0.0, 3.0, 40) ** 2
+        weight = table, 3.0, 4.0, np.array([0.0, 3.0])
+        with np.errstate(over="ignore"):
+            agreements = run_multicanonical(run, field, weight, labels, 7, 60, learning_rate=0.1)
+        results.append((labels, agreements, table))
+    for compiled, interpreted in zip(*results, strict=True):
+        np.testing.assert_array_equal(compiled, interpreted)
+
+
+def run_multicanonical(run, field, weight, labels, seed, n_sweeps, learning_rate=0.0):
+    agreements = np.empty(n_sweeps)
+    run(
+        coupling_arrays(field),
+        field.total_coupling,
+        field.external_field,
+        *weight,
+        learning_rate,
+        labels,
+        stored_support(field, labels),
+        field.agreement(labels),
+        np.uint64(seed),
+        agreements,
+    )
+    assert agreements[-1] == pytest.approx(field.agreement(labels), abs=1e-9)
+    return agreements
