@@ -344,7 +344,7 @@ def test_the_environment_variable_names_the_folder_and_the_argument_overrides_it
 )
 def test_a_missing_file_says_what_where_and_how(load, names, origin, tmp_path, monkeypatch):
     advice = f"Expected {names[0]} or {names[1]} .*{{}}.*{origin}.*data_home.*NEARFIELD_DATA"
-    with pytest.raises(FileNotFoundError, match=advice.format("NEARFIELD_DATA is not set")):
+    with pytest.raises(FileNotFoundError, match=advice.format("NEARFIELD_DATA names none")):
         load()
     with pytest.raises(FileNotFoundError, match=advice.format("holds neither")):
         load(tmp_path)

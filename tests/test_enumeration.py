@@ -109,5 +109,19 @@ def test_uniform_field_of_hundreds_of_points_has_the_right_limits(n_classes):
 
 
 def test_uniform_field_needs_two_points_and_a_class():
-    with pytest.raises(ValueError, match="got n_points=1, n_classes=3"):
+    with pytest.raises(ValueError, match="n_points >= 2; got n_points=1"):
         uniform_log_partition(1, 3, 1.0)
+    with pytest.raises(ValueError, match=r"n_classes >= 1; got n_classes=2\.5"):
+        uniform_log_partition(5, 2.5, 1.0)
+
+
+def test_external_field_of_the_uniform_field_needs_one_value_a_class():
+    with pytest.raises(ValueError, match="external field of 3 finite values"):
+        uniform_log_partition(5, 3, 0.0, [0.0, 0.0])
+
+
+def test_betas_that_are_not_finite_are_refused(random_field):
+    with pytest.raises(ValueError, match="finite betas"):
+        log_partition(random_field(4, 2), [0.0, np.nan])
+    with pytest.raises(ValueError, match="finite real number beta"):
+        label_distribution(random_field(4, 2), [1.0, 2.0])

@@ -20,7 +20,7 @@ def labels(rng):
 
 
 def assert_same_field(field, expected):
-    np.testing.assert_array_equal(field.coupling, expected.coupling)
+    np.testing.assert_array_equal(field.to_dense().coupling, expected.coupling)
     np.testing.assert_array_equal(field.external_field, expected.external_field)
     assert field.n_classes == expected.n_classes
 
@@ -43,7 +43,7 @@ def test_a_neighbor_family_gives_the_field_of_k_neighbours(distances, labels, k,
     family = NeighborFamily(distances, 3, external_field=external_field)
     expected = LabelField.from_weights(knn_weights(distances, k), 3, external_field)
     assert_same_field(family.at(float(k)), expected)
-    np.testing.assert_array_equal(family.support(float(k), labels), expected.support(labels))
+    np.testing.assert_allclose(family.support(float(k), labels), expected.support(labels))
     assert (family.n_points, family.scale_name) == (15, "k")
     assert family.has_joint
     assert family.is_discrete
@@ -106,3 +106,23 @@ def test_an_unknown_kernel_is_refused(distances):
     expected = r"among \['exponential', 'gaussian', 'radius'\]; got kernel='cosine'"
     with pytest.raises(ValueError, match=expected):
         DistanceFamily(distances, "cosine", 3)
+
+
+def test_few_neighbours_make_a_sparse_field(distances):
+    family = NeighborFamily(distances, 3)
+    assert family.at(3).is_sparse
+    assert not family.at(7).is_sparse
+
+
+@pytest.mark.parametrize("make", [lambda d, g: DistanceFamily(d, "radius", g), NeighborFamily])
+def test_what_makes_no_family_is_refused_at_once(distances, make):
+    with pytest.raises(ValueError, match="whole number n_classes >= 2"):
+        make(distances, 1)
+    with pytest.raises(ValueError, match="Expected a square matrix of distances"):
+        make(distances[:3], 2)
+    assert make(distances.tolist(), 2).n_points == len(distances)
+
+
+def test_a_k_that_is_not_whole_is_refused(distances):
+    with pytest.raises(ValueError, match=r"Expected a whole number k; got k=2\.7"):
+        NeighborFamily(distances, 3).at(2.7)

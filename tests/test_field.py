@@ -127,3 +127,21 @@ def test_external_field_needs_one_finite_value_a_class(weights, external_field):
 def test_labels_that_do_not_fit_are_refused(weights, labels, message):
     with pytest.raises(ValueError, match=message):
         LabelField.from_weights(weights, 3).agreement(labels)
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize(
+    ("i", "beta", "message"),
+    [
+        (7, 1.0, "Expected i < n_points; got i=7"),
+        (-1, 1.0, "whole number i >= 0"),
+        (1.5, 1.0, "whole number i >= 0; got i=1.5"),
+        (0, np.nan, "finite real number beta"),
+        (0, 1e200, r"Expected \|beta\| <= 1e\+100"),
+    ],
+)
+def test_conditional_of_no_point_or_no_beta_is_refused(weights, labels, form, i, beta, message):
+    field = LabelField.from_weights(weights, 3)
+    field = field.to_sparse() if form == "sparse" else field
+    with pytest.raises(ValueError, match=message):
+        field.conditional(labels, i, beta)

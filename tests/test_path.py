@@ -63,6 +63,13 @@ def test_curve_crosses_the_transition_for_fifty_seeds(n_points, n_classes):
     check_curves(uniform_field(n_points, n_classes), BETAS, exact, 50, max_error)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_curve_of_a_field_in_pieces_is_right_within_its_error(n_classes):
+    # Four pairs that do not see each other: many labelings agree as much as labels all the same.
+    field = LabelField.from_weights(np.kron(np.eye(4), [[0.0, 1.0], [1.0, 0.0]]), n_classes)
+    check_curves(field, BETAS, log_partition(field, BETAS), n_seeds=6, max_error=0.1)
+
+
 def test_log_z_at_zero_is_exact(random_field):
     field = random_field(30, 4, external_field=[0.1, 0.2, 0.3, 0.4])
     log_z, error = log_partition_curve(np.random.default_rng(0), field, [0.0])
@@ -137,6 +144,7 @@ def run_multicanonical(run, field, weight, labels, seed, n_sweeps, learning_rate
         field.agreement(labels),
         np.uint64(seed),
         agreements,
+        np.empty(n_sweeps, dtype=np.bool_),
     )
     assert agreements[-1] == pytest.approx(field.agreement(labels), abs=1e-9)
     return agreements

@@ -8,7 +8,7 @@ from scipy.stats import kstest
 
 from nearfield.enumeration import label_distribution
 from nearfield.field import LabelField
-from nearfield.sampling import draw_labels, draw_labels_perfect
+from nearfield.sampling import draw_labels, draw_labels_cluster, draw_labels_perfect
 from nearfield.sampling._random import uniform_at
 from nearfield.sampling._support import coupling_arrays, stored_support
 from nearfield.sampling.gibbs import exp_bound, gibbs_sweeps
@@ -243,3 +243,10 @@ def test_perfect_sampling_says_where_it_is_impossible(rng, random_field, n_class
 def test_arguments_that_make_no_draw_are_refused(rng, random_field, arguments, message):
     with pytest.raises(ValueError, match=message):
         draw_labels(rng, random_field(5, 3), **arguments)
+
+
+@pytest.mark.parametrize("draw", [draw_labels, draw_labels_perfect, draw_labels_cluster])
+@pytest.mark.parametrize("rng", [0, None, np.random.RandomState(0)])
+def test_what_is_no_generator_is_refused(random_field, draw, rng):
+    with pytest.raises(TypeError, match=r"Pass numpy.random.default_rng\(seed\)"):
+        draw(rng, random_field(5, 2), 1.0)

@@ -4,13 +4,36 @@ import math
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+
+_LARGEST_BETA = 1e100  # beyond, products with the support overflow
+
+
+def check_generator(rng: Any) -> np.random.Generator:
+    """Accept a NumPy random generator."""
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(
+            f"Expected a numpy.random.Generator as rng; got {rng!r}. "
+            "Pass numpy.random.default_rng(seed)."
+        )
+    return rng
+
+
+def check_beta(value: Any) -> float:
+    """Accept a finite real beta that is not absurdly large."""
+    if abs(check_real(value, "beta")) > _LARGEST_BETA:
+        raise ValueError(
+            f"Expected |beta| <= {_LARGEST_BETA:g}; got beta={value!r}. Choose a smaller beta."
+        )
+    return float(value)
+
 
 def check_whole(value: Any, name: str, minimum: int) -> int:
     """Accept a whole number that is not too small."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < minimum:
         raise ValueError(
             f"Expected a whole number {name} >= {minimum}; got {name}={value!r}. "
-            f"Set {name} to {minimum} or more."
+            f"Give {name} as an int of {minimum} or more."
         )
     return int(value)
 

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp, softmax
 
-from nearfield.field import LabelField
+from nearfield._checks import check_beta, check_whole
+from nearfield.field import LabelField, check_external_field
 
 MAX_CONFIGURATIONS = 2**22
 """The largest number of labelings, G^n, that is enumerated: about a second of work."""
@@ -54,6 +55,7 @@ def label_distribution(
         In the order of `numpy.ndindex`: the last label runs fastest.
     probabilities : ndarray, shape (G^n,)
     """
+    beta = check_beta(beta)
     agreements, external = _all_statistics(field)
     shape = (field.n_classes,) * field.n_points
     labelings = np.stack(np.unravel_index(np.arange(agreements.size), shape), axis=1)
@@ -89,6 +91,8 @@ def uniform_mean_agreement(
 
 def _for_each_beta(function, beta):
     betas = np.asarray(beta, dtype=np.float64)
+    if not np.isfinite(betas).all():
+        raise ValueError(f"Expected finite betas; got {beta!r}. Leave out what is not a number.")
     values = np.array([function(b) for b in betas.ravel()]).reshape(betas.shape)
     return values if betas.ndim else float(values)
 
@@ -124,12 +128,9 @@ def _check_enumerable(field: LabelField) -> None:
 
 def _uniform_statistics(n_points, n_classes, beta, external_field):
     """Log z and mean agreement of the uniform field, adding one class at a time."""
-    if n_points < 2 or n_classes < 1:
-        raise ValueError(
-            f"Expected n_points >= 2 and n_classes >= 1; got n_points={n_points}, "
-            f"n_classes={n_classes}. Ask for a larger field."
-        )
-    alphas = np.zeros(n_classes) if external_field is None else np.asarray(external_field, float)
+    n_points = check_whole(n_points, "n_points", minimum=2)
+    n_classes = check_whole(n_classes, "n_classes", minimum=1)
+    alphas = check_external_field(external_field, n_classes)
     counts = np.arange(n_points + 1)
     class_agreement = counts * (counts - 1) / (n_points - 1)
     log_z, mean = np.where(counts == 0, 0.0, -np.inf), np.zeros(n_points + 1)

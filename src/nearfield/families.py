@@ -8,9 +8,12 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from nearfield.field import LabelField
+from nearfield._checks import check_whole
+from nearfield.distances import check_distances
+from nearfield.field import LabelField, check_external_field
 from nearfield.weights import KERNELS, knn_weights
 
 
@@ -79,7 +82,8 @@ class DistanceFamily:
     has_joint = True
 
     def __post_init__(self) -> None:
-        if self.kernel not in KERNELS:
+        _check_family(self)
+        if self.kernel not in list(KERNELS):
             raise ValueError(
                 f"Expected a kernel among {sorted(KERNELS)}; got kernel={self.kernel!r}. "
                 "Choose one of them."
@@ -142,6 +146,9 @@ class NeighborFamily:
     is_discrete = True
     is_smooth = False
 
+    def __post_init__(self) -> None:
+        _check_family(self)
+
     @property
     def has_joint(self) -> bool:
         """Whether there is a joint distribution: not for the directed model."""
@@ -165,7 +172,10 @@ class NeighborFamily:
                 "Holmes and Adams, whose conditionals belong to no joint. "
                 "Use pseudolikelihood, or the symmetric neighbourhood."
             )
-        weights = knn_weights(self.distances, int(scale))
+        k = _whole(scale)
+        weights = knn_weights(self.distances, k)
+        if 4 * k <= self.n_points:  # then a change of label touches few others
+            weights = sp.csr_array(weights)
         return LabelField.from_weights(weights, self.n_classes, self.external_field)
 
     def support(self, scale: float, labels: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -173,4 +183,19 @@ class NeighborFamily:
         if not self.is_directed:
             return self.at(scale).support(labels)
         is_class = labels[:, None] == np.arange(self.n_classes)
-        return knn_weights(self.distances, int(scale)) @ is_class
+        return knn_weights(self.distances, _whole(scale)) @ is_class
+
+
+def _check_family(family: "DistanceFamily | NeighborFamily") -> None:
+    """Check once what every field of a family is made of."""
+    # The only assignments to a frozen family: the arguments in the form that the fields need.
+    object.__setattr__(family, "distances", check_distances(family.distances))
+    object.__setattr__(family, "n_classes", check_whole(family.n_classes, "n_classes", minimum=2))
+    check_external_field(family.external_field, family.n_classes)
+
+
+def _whole(k: float) -> int:
+    """Turn a k that came as a float into the whole number that it is."""
+    if k != int(k):
+        raise ValueError(f"Expected a whole number k; got k={k!r}. Round it.")
+    return int(k)

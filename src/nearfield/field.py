@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
-from nearfield._checks import check_whole
+from nearfield._checks import check_beta, check_whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,11 +25,12 @@ class LabelField:
     Parameters
     ----------
     coupling : ndarray or csr_array, shape (n, n)
-        Symmetric, at least zero, zero on the diagonal. `from_weights` builds it.
+        Symmetric, at least zero, zero on the diagonal: `from_weights` builds such a one and checks
+        it; here it is taken as it is.
     n_classes : int
         G, at least 2.
     external_field : ndarray, shape (G,)
-        alpha, zero unless given: how much each class is favoured before any neighbour speaks.
+        alpha: how much each class is favoured before any neighbour speaks; zeros for not at all.
     """
 
     coupling: Any
@@ -53,11 +54,10 @@ class LabelField:
         """
         checked = _check_weights(weights)
         n_classes = check_whole(n_classes, "n_classes", minimum=2)
-        external = np.zeros(n_classes) if external_field is None else external_field
         coupling = (
             sp.csr_array(checked + checked.T) if sp.issparse(checked) else checked + checked.T
         )
-        return cls(coupling, n_classes, _check_external_field(external, n_classes))
+        return cls(coupling, n_classes, check_external_field(external_field, n_classes))
 
     @property
     def n_points(self) -> int:
@@ -110,13 +110,18 @@ class LabelField:
         .. math:: p(y_i = g \mid y_{-i}) \propto \exp(\alpha_g + \beta h_{ig})
         """
         labels = self.check_labels(labels)
+        if check_whole(i, "i", minimum=0) >= self.n_points:
+            raise ValueError(
+                f"Expected i < n_points; got i={i}, n_points={self.n_points}. Name a point."
+            )
+        beta = check_beta(beta)
         row = self.coupling[[i]].toarray()[0] if self.is_sparse else self.coupling[i]
         support = np.bincount(labels, weights=row, minlength=self.n_classes)
         return softmax(self.external_field + beta * support)
 
     def conditionals(self, labels: ArrayLike, beta: float) -> NDArray[np.float64]:
         """Give the full conditional of every label, shape (n, G)."""
-        return softmax(self.external_field + beta * self.support(labels), axis=1)
+        return softmax(self.external_field + check_beta(beta) * self.support(labels), axis=1)
 
     def to_dense(self) -> "LabelField":
         """Return the same field with a dense coupling."""
@@ -169,7 +174,10 @@ def _check_weights(weights: Any) -> Any:
     return checked
 
 
-def _check_external_field(external_field: ArrayLike, n_classes: int) -> NDArray[np.float64]:
+def check_external_field(external_field: ArrayLike | None, n_classes: int) -> NDArray[np.float64]:
+    """Accept one finite value a class; zeros where there is none."""
+    if external_field is None:
+        return np.zeros(n_classes)
     checked = np.asarray(external_field, dtype=np.float64)
     if checked.shape != (n_classes,) or not np.isfinite(checked).all():
         raise ValueError(

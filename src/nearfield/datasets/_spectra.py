@@ -218,7 +218,7 @@ def _load(
 def _find_file(spectra: _Spectra, data_home: str | os.PathLike[str] | None) -> Path:
     named = data_home if data_home is not None else os.environ.get(FOLDER_VARIABLE)
     if not named:
-        found = f"no folder was named: data_home={data_home!r}, and {FOLDER_VARIABLE} is not set"
+        found = f"no folder was named: data_home={data_home!r}, and {FOLDER_VARIABLE} names none"
     elif not (folder := Path(named).expanduser()).is_dir():
         found = f"{str(folder)!r} is not a folder"
     else:

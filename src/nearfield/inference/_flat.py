@@ -48,6 +48,17 @@ class AgreementWeight(NamedTuple):
         return inside + self.end_slopes[0] * below + self.end_slopes[1] * above
 
 
+class Run(NamedTuple):
+    """The agreement after each sweep, and whether all labels were the same."""
+
+    agreements: NDArray[np.float64]
+    is_same: NDArray[np.bool_]
+
+    def __add__(self, other: "Run") -> "Run":  # type: ignore[override]
+        """Put another run behind this one."""
+        return Run(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
+
+
 class Ladder(NamedTuple):
     """Betas in ascending order, and roughly the mean agreement at each."""
 
@@ -73,11 +84,9 @@ class FlatChain:
         labels = labels.copy()
         return cls(field, weight, labels, stored_support(field, labels), field.agreement(labels))
 
-    def run(
-        self, rng: np.random.Generator, n_sweeps: int, learning_rate: float = 0.0
-    ) -> NDArray[np.float64]:
-        """Sweep on; return the agreement after each sweep."""
-        agreements = np.empty(n_sweeps)
+    def run(self, rng: np.random.Generator, n_sweeps: int, learning_rate: float = 0.0) -> "Run":
+        """Sweep on; return what was seen after each sweep."""
+        run = Run(np.empty(n_sweeps), np.empty(n_sweeps, dtype=np.bool_))
         self.agreement = multicanonical_sweeps(
             coupling_arrays(self.field),
             self.field.total_coupling,
@@ -88,9 +97,9 @@ class FlatChain:
             self.support,
             self.agreement,
             draw_key(rng),
-            agreements,
+            *run,
         )
-        return agreements
+        return run
 
 
 def anneal(
@@ -115,7 +124,7 @@ def anneal(
     beta, betas, means = 0.0, [], []
     while True:
         chain.weight = _linear_weight(beta)
-        agreements = chain.run(rng, _ANNEAL_SWEEPS)[_ANNEAL_SWEEPS // 3 :]
+        agreements = chain.run(rng, _ANNEAL_SWEEPS).agreements[_ANNEAL_SWEEPS // 3 :]
         mean, spread = float(agreements.mean()), float(agreements.std())
         betas.append(beta)
         means.append(mean)
@@ -154,7 +163,7 @@ def learn_weight(rng: np.random.Generator, chain: FlatChain, n_sweeps: int) -> N
     for learning_rate in (0.3, 0.1, 0.03, 0.01):
         agreements = np.empty(0)
         for _ in range(_MAX_CHUNKS):
-            part = chain.run(rng, n_sweeps, learning_rate=learning_rate)
+            part = chain.run(rng, n_sweeps, learning_rate=learning_rate).agreements
             agreements = np.concatenate([agreements, part])
             if n_crossings(chain.weight, agreements) >= _MIN_CROSSINGS:
                 break
@@ -193,7 +202,7 @@ class LogPartition(NamedTuple):
 def reweighted_log_partition(
     field: LabelField,
     weight: AgreementWeight,
-    agreements: NDArray[np.float64],
+    run: Run,
     betas: NDArray[np.float64],
     n_blocks: int = 20,
 ) -> LogPartition:
@@ -205,13 +214,14 @@ def reweighted_log_partition(
     were the same, a state whose weight is known. The two are averaged so that the jackknife
     variance is least: near disorder the first counts, near order the second.
     """
-    length = len(agreements) // n_blocks
-    blocks = agreements[len(agreements) - length * n_blocks :].reshape(n_blocks, length)
+    length = len(run.agreements) // n_blocks
+    blocks = run.agreements[-length * n_blocks :].reshape(n_blocks, length)
+    is_same = run.is_same[-length * n_blocks :].reshape(n_blocks, length)
     log_weights = -weight(blocks)
     log_sums = np.stack([logsumexp(b * blocks + log_weights, axis=1) for b in betas], axis=1)
     log_zero = logsumexp(log_weights, axis=1)[:, None]
     most = largest_agreement(field)
-    n_same = (blocks > most * (1.0 - 1e-9)).sum(axis=1)[:, None]
+    n_same = is_same.sum(axis=1)[:, None]
 
     def estimates(keep: slice | NDArray[np.int64]) -> NDArray[np.float64]:
         top = logsumexp(log_sums[keep], axis=0)

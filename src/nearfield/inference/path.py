@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from nearfield._checks import check_positive
+from nearfield._checks import check_generator, check_positive
 from nearfield.field import LabelField
 from nearfield.inference._flat import (
     FROZEN,
@@ -62,6 +62,7 @@ def log_partition_curve(
         Where the chain did not come to the agreements of some beta. That happens in fields of
         several tight groups at large beta: label by label they cannot merge.
     """
+    check_generator(rng)
     betas = np.asarray(betas, dtype=np.float64)
     if betas.ndim != 1 or betas.size == 0 or not np.isfinite(betas).all():
         raise ValueError(
@@ -69,17 +70,17 @@ def log_partition_curve(
         )
     check_positive(target_error, "target_error")
     chain = flat_chain(rng, field, float(betas.min()), float(betas.max()))
-    agreements = chain.run(rng, 2 * _PILOT_SWEEPS)
+    run = chain.run(rng, 2 * _PILOT_SWEEPS)
     while True:
-        estimate = reweighted_log_partition(field, chain.weight, agreements, betas)
-        n_done, worst = len(agreements), estimate.error.max()
+        estimate = reweighted_log_partition(field, chain.weight, run, betas)
+        n_done, worst = len(run.agreements), estimate.error.max()
         is_good = worst <= target_error and estimate.n_draws.min() >= _MIN_DRAWS
         if is_good or n_done >= _MAX_SWEEPS:
             _warn_if_short(field, betas, estimate)
             return estimate.log_z, estimate.error
         n_wanted = n_done * np.clip((1.1 * worst / target_error) ** 2, 2.0, 8.0)
         n_more = int(min(n_wanted, _MAX_SWEEPS)) - n_done
-        agreements = np.concatenate([agreements, chain.run(rng, n_more)])
+        run = run + chain.run(rng, n_more)
 
 
 def _warn_if_short(field: LabelField, betas: NDArray[np.float64], estimate: LogPartition) -> None:

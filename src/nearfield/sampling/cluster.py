@@ -11,7 +11,7 @@ from numba import njit, types
 from numba.extending import overload, register_jitable
 from numpy.typing import ArrayLike, NDArray
 
-from nearfield._checks import check_real, check_whole
+from nearfield._checks import check_beta, check_generator, check_whole
 from nearfield.field import LabelField
 from nearfield.sampling._random import draw_key, uniform_at
 from nearfield.sampling._support import coupling_arrays
@@ -37,7 +37,8 @@ def draw_labels_cluster(
     -------
     labels : ndarray of int, shape (n,)
     """
-    beta = check_real(beta, "beta")
+    check_generator(rng)
+    beta = check_beta(beta)
     n_sweeps = check_whole(n_sweeps, "n_sweeps", minimum=0)
     if beta < 0.0:
         raise ValueError(

@@ -7,7 +7,7 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import ArrayLike, NDArray
 
-from nearfield._checks import check_real, check_whole
+from nearfield._checks import check_beta, check_generator, check_whole
 from nearfield.field import LabelField
 from nearfield.sampling._random import draw_key, uniform_at
 from nearfield.sampling._support import coupling_arrays, move_label, stored_support
@@ -51,7 +51,8 @@ def draw_labels(
     -------
     labels : ndarray of int, shape (n,)
     """
-    beta = check_real(beta, "beta")
+    check_generator(rng)
+    beta = check_beta(beta)
     n_sweeps = check_whole(n_sweeps, "n_sweeps", minimum=0)
     if initial is None:
         labels = rng.integers(field.n_classes, size=field.n_points)

@@ -30,6 +30,7 @@ def multicanonical_sweeps(
     agreement,
     key,
     agreements,
+    is_same,
 ):
     """Sweep once for each entry of `agreements`, changing `labels` and `support` in place.
 
@@ -46,6 +47,8 @@ def multicanonical_sweeps(
         S of the labels at the start.
     agreements : shape (T,)
         Filled with S after each sweep.
+    is_same : shape (T,)
+        Filled with whether all labels are the same then.
 
     Returns
     -------
@@ -78,6 +81,7 @@ def multicanonical_sweeps(
                 agreement = rest + class_support[new]
                 move_label(coupling, support, labels, i, new)
         agreements[sweep] = agreement
+        is_same[sweep] = np.all(labels == labels[0])
         if learning_rate > 0.0:
             lower_around(table, (agreement - start) * cells_per_unit, learning_rate)
     return agreement

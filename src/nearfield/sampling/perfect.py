@@ -8,7 +8,7 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from nearfield._checks import check_real, check_whole
+from nearfield._checks import check_beta, check_generator, check_whole
 from nearfield.field import LabelField
 from nearfield.sampling._random import draw_key, uniform_at
 from nearfield.sampling._support import coupling_arrays, move_label, stored_support
@@ -54,7 +54,8 @@ def draw_labels_perfect(
         How many sweeps into the past the chains had to start; it doubles until they meet. Only
         with `return_time`, which makes the result a `PerfectDraw`.
     """
-    beta = check_real(beta, "beta")
+    check_generator(rng)
+    beta = check_beta(beta)
     max_sweeps = check_whole(max_sweeps, "max_sweeps", minimum=1)
     if field.n_classes != 2 or beta < 0.0:
         raise ValueError(
