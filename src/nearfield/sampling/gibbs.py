@@ -104,10 +104,11 @@ def surely_stays(log_weights, current, uniform):
 
     It does when uniform < p(current), or uniform * sum_g exp(log odds of g to current) < 1.
     """
+    current_log_weight = log_weights[np.uint64(current)]  # unsigned, as in `exp_bound`
     bound = 1.0
     for g in range(log_weights.shape[0]):
         if g != current:
-            bound += exp_bound(log_weights[g] - log_weights[current])
+            bound += exp_bound(log_weights[g] - current_log_weight)
     return uniform * bound < 1.0
 
 
