@@ -10,7 +10,6 @@ from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors
 from nearfield.inference.pseudolikelihood import (
     Pseudolikelihood,
-    external_field_of,
     log_pseudolikelihood,
     pseudolikelihood_estimate,
 )
@@ -131,9 +130,10 @@ def test_the_posterior_is_that_of_a_fine_grid(model, external_field):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_the_log_pseudolikelihood_is_the_sum_of_log_conditionals(model):
-    family = family_of(model, (0.4, -0.3, 0.0))
+    alpha = np.array([0.4, -0.3, 0.0])
+    family = family_of(model, alpha)
     labels, betas = labels_of(family), np.array([-3.0, 0.0, 0.7, 25.0])
-    evaluate = log_pseudolikelihood(family.support(2, labels), labels, external_field_of(family))
+    evaluate = log_pseudolikelihood(family.support(2, labels), labels, alpha)
     expected = [log_conditionals(family, 2, labels, beta) for beta in betas]
     np.testing.assert_allclose(evaluate(betas), expected, rtol=1e-12)
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from nearfield._checks import check_positive
 from nearfield.families import FieldFamily
+from nearfield.field import check_external_field
 from nearfield.inference._border import check_problem
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors
@@ -130,15 +131,9 @@ def _integrate(family, labels, priors, density: float = 1.0) -> Posterior:
 
 
 def _integrate_rows(family, labels, priors, rule: ScaleRule) -> list[Row]:
-    alpha = external_field_of(family)
+    alpha = check_external_field(family.external_field, family.n_classes)
     rows: list[Row] = []
     for scale in rule.scales:
         log_likelihood = log_pseudolikelihood(family.support(scale, labels), labels, alpha)
         rows.append(integrate_row(log_likelihood, priors, rows[-1] if rows else None))
     return rows
-
-
-def external_field_of(family: FieldFamily) -> NDArray[np.float64]:
-    """Return alpha, zeros where the family has none."""
-    alpha = family.external_field
-    return np.zeros(family.n_classes) if alpha is None else np.asarray(alpha, dtype=np.float64)
