@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import types
 from numba.extending import overload, register_jitable
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from nearfield.field import LabelField
 
@@ -21,6 +21,15 @@ def coupling_arrays(field: LabelField) -> Any:
         return np.ascontiguousarray(field.coupling)
     coupling = field.coupling
     return coupling.data, coupling.indices, coupling.indptr
+
+
+def starting_labels(
+    rng: np.random.Generator, field: LabelField, initial: ArrayLike | None
+) -> NDArray[np.int64]:
+    """Copy the labels that a chain starts from; uniform random ones where none are given."""
+    if initial is None:
+        return rng.integers(field.n_classes, size=field.n_points)
+    return field.check_labels(initial).copy()
 
 
 def stored_support(field: LabelField, labels: NDArray[np.int64]) -> NDArray[np.float64]:

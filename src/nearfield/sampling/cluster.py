@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from nearfield._checks import check_beta, check_generator, check_whole
 from nearfield.field import LabelField
 from nearfield.sampling._random import draw_key, uniform_at
-from nearfield.sampling._support import coupling_arrays
+from nearfield.sampling._support import coupling_arrays, starting_labels
 
 
 def draw_labels_cluster(
@@ -45,10 +45,7 @@ def draw_labels_cluster(
             f"Expected beta >= 0, where points that agree can be tied; got beta={beta:g}. "
             "Use draw_labels instead."
         )
-    if initial is None:
-        labels = rng.integers(field.n_classes, size=field.n_points)
-    else:
-        labels = field.check_labels(initial).copy()
+    labels = starting_labels(rng, field, initial)
     cluster_sweeps(
         coupling_arrays(field),
         field.external_field,

@@ -10,7 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from nearfield._checks import check_beta, check_generator, check_whole
 from nearfield.field import LabelField
 from nearfield.sampling._random import draw_key, uniform_at
-from nearfield.sampling._support import coupling_arrays, move_label, stored_support
+from nearfield.sampling._support import (
+    coupling_arrays,
+    move_label,
+    starting_labels,
+    stored_support,
+)
 
 # Helpers are inlined before compilation (inline="always"): a call would count array references,
 # which costs more than a site that stays.
@@ -41,7 +46,7 @@ def draw_labels(
         Its state alone decides the draw.
     field : LabelField
     beta : float
-        Any real number.
+        Any real number, up to 1e100 in size.
     n_sweeps : int
         Sweeps over all sites; 1,000 in Friel and Pettitt (2011).
     initial : array-like of int, shape (n,), optional
@@ -54,10 +59,7 @@ def draw_labels(
     check_generator(rng)
     beta = check_beta(beta)
     n_sweeps = check_whole(n_sweeps, "n_sweeps", minimum=0)
-    if initial is None:
-        labels = rng.integers(field.n_classes, size=field.n_points)
-    else:
-        labels = field.check_labels(initial).copy()
+    labels = starting_labels(rng, field, initial)
     gibbs_sweeps(
         coupling_arrays(field),
         field.total_coupling,
