@@ -1,6 +1,6 @@
-/* The Gibbs sweep of nearfield written in C: the yardstick of benchmarks/gibbs.py.
-   The same algorithm, number for number: random bits by position, bounds before exp, and the
-   support of classes 1..G-1 kept up to date. */
+/* The Gibbs sweeps of nearfield written in C: the yardstick of benchmarks/gibbs.py.
+   The same algorithm, number for number: random bits by position, bounds before exp, and the log
+   odds (two classes) or log weights (more) of all sites kept up to date. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,18 +13,37 @@ static inline double uniform_at(uint64_t key, uint64_t position) {
     return ((double)(int64_t)(bits >> 11) + 0.5) * 0x1p-53;
 }
 
-static inline double exp_bound(const double *restrict bounds, double x) {
-    double clipped = x < -32.0 ? -32.0 : (x > 32.0 ? 32.0 : x);
-    return bounds[(int64_t)((clipped + 32.0) * 32.0)];
+void two_class_sweeps(const double *restrict coupling, double *restrict log_odds,
+                      int64_t *restrict labels, const double *restrict logits, int64_t n_cells,
+                      int64_t n, uint64_t key, int64_t n_sweeps) {
+    double *restrict uniforms = malloc(n * sizeof(double));
+    double *restrict lower = malloc(n * sizeof(double));
+    double *restrict upper = malloc(n * sizeof(double));
+    for (int64_t sweep = 0; sweep < n_sweeps; sweep++) {
+        for (int64_t i = 0; i < n; i++) {
+            double uniform = uniform_at(key, (uint64_t)(sweep * n + i));
+            int64_t cell = (int64_t)(uniform * n_cells);
+            uniforms[i] = uniform;
+            lower[i] = logits[cell];
+            upper[i] = logits[cell + 1];
+        }
+        for (int64_t i = 0; i < n; i++) {
+            double odds = log_odds[i];
+            int64_t new = odds > lower[i];
+            if ((odds > lower[i]) != (odds >= upper[i]))
+                new = uniforms[i] * (1.0 + exp(-odds < 700.0 ? -odds : 700.0)) < 1.0;
+            if (new != labels[i]) {
+                labels[i] = new;
+                double sign = 2.0 * new - 1.0;
+                for (int64_t j = 0; j < n; j++) log_odds[j] += sign * coupling[i * n + j];
+            }
+        }
+    }
+    free(uniforms), free(lower), free(upper);
 }
 
-static inline void add_row(const double *restrict row, double sign, double *restrict support,
-                           int64_t n) {
-    for (int64_t j = 0; j < n; j++) support[j] += sign * row[j];
-}
-
-static int64_t draw_class(double *restrict weights, int64_t n_classes, int64_t current,
-                          double uniform) {
+static int64_t draw_exactly(double *restrict weights, int64_t n_classes, int64_t current,
+                            double uniform) {
     double largest = weights[0], total = 0.0;
     for (int64_t g = 1; g < n_classes; g++) largest = weights[g] > largest ? weights[g] : largest;
     for (int64_t g = 0; g < n_classes; g++) total += weights[g] = exp(weights[g] - largest);
@@ -38,31 +57,67 @@ static int64_t draw_class(double *restrict weights, int64_t n_classes, int64_t c
     return current + n_passed < n_classes ? current + n_passed : current + n_passed - n_classes;
 }
 
-void gibbs_sweeps(const double *restrict coupling, const double *restrict total_coupling,
-                  const double *restrict external_field, const double *restrict bounds,
-                  double beta, int64_t *restrict labels, double *restrict support, int64_t n,
-                  int64_t n_classes, uint64_t key, int64_t n_sweeps) {
-    double *restrict log_weights = malloc(n_classes * sizeof(double));
-    for (int64_t sweep = 0; sweep < n_sweeps; sweep++)
+static inline int64_t draw_class(const double *restrict log_weights, int64_t n, int64_t n_classes,
+                                 double *restrict cumulative, const double *restrict exps,
+                                 double largest, int64_t current, double uniform) {
+    double total = 0.0;
+    for (int64_t g = 0; g < n_classes; g++) {
+        double position = (log_weights[g * n] - largest) * 32.0;
+        position = (position > -1024.0 ? position : -1024.0) + 1024.0;
+        int64_t entry = (int64_t)position;
+        double rest = position - entry;
+        total += exps[entry] * (1.0 + rest * (1.0 / 32.0 + 0.5 / 1024.0 * rest));
+        cumulative[g] = total;
+    }
+    double place = uniform * total + (current > 0 ? cumulative[current - 1] : 0.0);
+    place = place >= total ? place - total : place;
+    double low = place - 2e-5 * total, high = place + 2e-5 * total;
+    int64_t n_passed = 0, n_perhaps = 0;
+    for (int64_t g = 0; g < n_classes - 1; g++) {
+        n_passed += cumulative[g] <= low;
+        n_perhaps += cumulative[g] <= high;
+    }
+    if (n_passed == n_perhaps && low >= 0.0 && high <= total) return n_passed;
+    for (int64_t g = 0; g < n_classes; g++) cumulative[g] = log_weights[g * n];
+    return draw_exactly(cumulative, n_classes, current, uniform);
+}
+
+void class_sweeps(const double *restrict coupling, double *restrict log_weights,
+                  int64_t *restrict labels, const double *restrict logits, int64_t n_cells,
+                  const double *restrict exps, int64_t n, int64_t n_classes, uint64_t key,
+                  int64_t n_sweeps) {
+    double *restrict uniforms = malloc(n * sizeof(double));
+    double *restrict thresholds = malloc(n * sizeof(double));
+    double *restrict cumulative = malloc(n_classes * sizeof(double));
+    double log_n_others = log(n_classes - 1.0);
+    for (int64_t sweep = 0; sweep < n_sweeps; sweep++) {
         for (int64_t i = 0; i < n; i++) {
             double uniform = uniform_at(key, (uint64_t)(sweep * n + i));
+            uniforms[i] = uniform;
+            thresholds[i] = logits[(int64_t)(uniform * n_cells) + 1] + log_n_others;
+        }
+        for (int64_t i = 0; i < n; i++) {
             int64_t current = labels[i];
-            double left = total_coupling[i];
+            double largest = log_weights[i], second = -INFINITY;
             for (int64_t g = 1; g < n_classes; g++) {
-                double class_support = support[(g - 1) * n + i];
-                log_weights[g] = external_field[g] + beta * class_support;
-                left -= class_support;
+                double value = log_weights[g * n + i];
+                double smaller = largest < value ? largest : value;
+                second = second > smaller ? second : smaller;
+                largest = largest > value ? largest : value;
             }
-            log_weights[0] = external_field[0] + beta * left;
-            double bound = 1.0;
-            for (int64_t g = 0; g < n_classes; g++)
-                if (g != current) bound += exp_bound(bounds, log_weights[g] - log_weights[current]);
-            if (uniform * bound < 1.0) continue;
-            int64_t new = draw_class(log_weights, n_classes, current, uniform);
+            double own = log_weights[current * n + i];
+            if (own - (own == largest ? second : largest) > thresholds[i]) continue;
+            int64_t new = draw_class(log_weights + i, n, n_classes, cumulative, exps, largest,
+                                     current, uniforms[i]);
             if (new == current) continue;
             labels[i] = new;
-            if (current > 0) add_row(coupling + i * n, -1.0, support + (current - 1) * n, n);
-            if (new > 0) add_row(coupling + i * n, 1.0, support + (new - 1) * n, n);
+            double *restrict old_row = log_weights + current * n;
+            double *restrict new_row = log_weights + new * n;
+            for (int64_t j = 0; j < n; j++) {
+                old_row[j] -= coupling[i * n + j];
+                new_row[j] += coupling[i * n + j];
+            }
         }
-    free(log_weights);
+    }
+    free(uniforms), free(thresholds), free(cumulative);
 }

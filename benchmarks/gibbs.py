@@ -12,8 +12,7 @@ from timing import ratio_line, seconds_per_call
 from nearfield.distances import distance_matrix
 from nearfield.field import LabelField
 from nearfield.sampling import draw_labels
-from nearfield.sampling._support import stored_support
-from nearfield.sampling.gibbs import _EXP_BOUNDS, gibbs_sweeps
+from nearfield.sampling.gibbs import _EXPS, _LOGITS, _N_CELLS, kernel_of
 from nearfield.weights import gaussian_weights
 
 SIZES = [37, 60, 133, 143, 1000]
@@ -43,10 +42,10 @@ def compare(n_points, n_classes, regime, beta, c_sweeps):
             continue
         n = 2 if name == "numpy" else n_sweeps
         labels = start.copy()
-        support = stored_support(field, labels)
-        sweep(field, beta, labels, support, n)
-        results[name] = labels.tolist() if name != "numpy" else None
-        timers[name] = (lambda s=sweep, y=labels, h=support, k=n: s(field, beta, y, h, k)), n
+        kernel = kernel_of(field, beta, labels)
+        sweep(field, beta, kernel, n)
+        results[name] = labels.tolist()
+        timers[name] = (lambda s=sweep, kept=kernel, k=n: s(field, beta, kept, k)), n
     if c_sweeps is not None and results["c"] != results["nearfield"]:
         raise SystemExit("the C loop and the kernel drew different labels: not the same algorithm")
     times = {
@@ -57,33 +56,26 @@ def compare(n_points, n_classes, regime, beta, c_sweeps):
     return ratio_line(case, times.pop("nearfield"), times, unit="site")
 
 
-def compiled(field, beta, labels, support, n_sweeps):
-    gibbs_sweeps(
-        field.coupling,
-        field.total_coupling,
-        field.external_field,
-        beta,
-        labels,
-        support,
-        KEY,
-        n_sweeps,
-    )
+def compiled(field, beta, kernel, n_sweeps):
+    sweeps, arguments = kernel
+    sweeps(*arguments, KEY, n_sweeps)
 
 
-def with_numpy(field, beta, labels, support, n_sweeps):
+def with_numpy(field, beta, kernel, n_sweeps):
     """Sweep as a careful NumPy user would: one vector operation a step, no loop over j."""
     rng = np.random.default_rng(0)
-    full = np.vstack([field.total_coupling - support.sum(axis=0), support])
+    labels = kernel[1][2]
+    support = field.support(labels).T.copy()
     for _ in range(n_sweeps):
         uniforms = rng.random(len(labels))
         for i in range(len(labels)):
-            log_weights = field.external_field + beta * full[:, i]
+            log_weights = field.external_field + beta * support[:, i]
             cumulative = np.exp(log_weights - log_weights.max()).cumsum()
             new = cumulative.searchsorted(uniforms[i] * cumulative[-1])
             old = labels[i]
             if new != old:
-                full[old] -= field.coupling[i]
-                full[new] += field.coupling[i]
+                support[old] -= field.coupling[i]
+                support[new] += field.coupling[i]
                 labels[i] = new
 
 
@@ -96,25 +88,22 @@ def compile_c():
     source = Path(__file__).with_name("gibbs.c")
     flags = ["-O3", "-march=native", "-shared", "-fPIC", "-lm"]
     subprocess.run(["gcc", str(source), "-o", str(library), *flags], check=True)
-    function = ctypes.CDLL(str(library)).gibbs_sweeps
+    library = ctypes.CDLL(str(library))
 
-    def doubles(array):
-        return array.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
+    def pointer(array):
+        kind = ctypes.c_double if array.dtype == np.float64 else ctypes.c_int64
+        return array.ctypes.data_as(ctypes.POINTER(kind))
 
-    def sweeps(field, beta, labels, support, n_sweeps):
-        function(
-            doubles(field.coupling),
-            doubles(field.total_coupling),
-            doubles(field.external_field),
-            doubles(_EXP_BOUNDS),
-            ctypes.c_double(beta),
-            labels.ctypes.data_as(ctypes.POINTER(ctypes.c_int64)),
-            doubles(support),
-            ctypes.c_int64(len(labels)),
-            ctypes.c_int64(field.n_classes),
-            ctypes.c_uint64(int(KEY)),
-            ctypes.c_int64(n_sweeps),
-        )
+    def sweeps(field, beta, kernel, n_sweeps):
+        _, (coupling, kept, labels) = kernel
+        arrays = [pointer(array) for array in (coupling, kept, labels, _LOGITS)]
+        whole = ctypes.c_int64
+        run = whole(len(labels)), ctypes.c_uint64(int(KEY)), whole(n_sweeps)
+        if field.n_classes == 2:
+            library.two_class_sweeps(*arrays, whole(_N_CELLS), *run)
+        else:
+            shape = run[0], whole(field.n_classes)
+            library.class_sweeps(*arrays, whole(_N_CELLS), pointer(_EXPS), *shape, *run[1:])
 
     return sweeps
 

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
+from scipy.stats import chisquare
 
 from nearfield.enumeration import label_distribution
+from nearfield.field import LabelField
 from nearfield.sampling import draw_labels, draw_labels_cluster
 from nearfield.sampling._support import coupling_arrays
 from nearfield.sampling.cluster import cluster_sweeps
@@ -32,8 +34,6 @@ def test_cluster_moves_reach_the_field_soon(rng, random_field, fit_p_value, beta
 
 
 def test_cluster_moves_merge_groups_where_gibbs_sampling_freezes(rng):
-    from nearfield.field import LabelField
-
     # Two tight groups that hardly notice each other, yet agree almost surely at this beta.
     same_group = np.kron(np.eye(2), np.ones((10, 10))) - np.eye(20)
     coupling = same_group + 0.02 * (1.0 - same_group - np.eye(20))
@@ -44,6 +44,21 @@ def test_cluster_moves_merge_groups_where_gibbs_sampling_freezes(rng):
     }
     assert is_merged[draw_labels] < 0.8
     assert is_merged[draw_labels_cluster] > 0.95
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_points_that_are_surely_tied_agree_from_the_start(rng, form):
+    pairs = LabelField(np.kron(np.eye(15), [[0.0, 1.0], [1.0, 0.0]]), 5, np.zeros(5))
+    field = pairs.to_sparse() if form == "sparse" else pairs
+    draws = np.array([draw_labels_cluster(rng, field, 100.0, n_sweeps=0) for _ in range(40)])
+    np.testing.assert_array_equal(draws[:, ::2], draws[:, 1::2])
+    counts = np.bincount(draws[:, ::2].ravel(), minlength=5)  # the pairs know nothing of each other
+    assert chisquare(counts).pvalue > LEVEL
+
+
+def test_without_coupling_the_start_is_random(rng, random_field):
+    draws = [draw_labels_cluster(rng, random_field(40, 4), 0.0, n_sweeps=0) for _ in range(30)]
+    assert chisquare(np.bincount(np.ravel(draws), minlength=4)).pvalue > LEVEL
 
 
 def test_dense_and_sparse_coupling_draw_the_same(rng, random_field):
@@ -58,8 +73,9 @@ def test_dense_and_sparse_coupling_draw_the_same(rng, random_field):
     np.testing.assert_array_equal(*draws)
 
 
+@pytest.mark.parametrize("is_start", [False, True])
 @pytest.mark.parametrize("form", ["dense", "sparse"])
-def test_the_compiled_cluster_moves_equal_the_plain_python(rng, random_field, form):
+def test_the_compiled_cluster_moves_equal_the_plain_python(rng, random_field, form, is_start):
     field = random_field(10, 3, external_field=[0.1, 0.0, -0.1])
     field = field.to_sparse() if form == "sparse" else field
     compiled = rng.integers(3, size=10)
@@ -74,6 +90,7 @@ def test_the_compiled_cluster_moves_equal_the_plain_python(rng, random_field, fo
                 np.uint64(7),
                 np.uint64(8),
                 20,
+                is_start,
             )
     np.testing.assert_array_equal(compiled, plain)
 

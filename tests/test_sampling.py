@@ -11,7 +11,7 @@ from nearfield.field import LabelField
 from nearfield.sampling import draw_labels, draw_labels_cluster, draw_labels_perfect
 from nearfield.sampling._random import uniform_at
 from nearfield.sampling._support import coupling_arrays, stored_support
-from nearfield.sampling.gibbs import exp_bound, gibbs_sweeps
+from nearfield.sampling.gibbs import draw_class, draw_class_at, exp_bound, kernel_of
 from nearfield.sampling.perfect import coupled_sweeps
 
 BETAS = [-3.0, -0.5, 0.0, 0.5, 2.0, 6.0]
@@ -89,19 +89,6 @@ def test_perfect_draws_are_perfect_in_the_frozen_field_too(rng, random_field, fi
     assert fit_p_value(draws, 2, label_distribution(field, 4.0)[1]) > LEVEL
 
 
-def sweep_arguments(field, beta, labels, n_sweeps=25):
-    return (
-        coupling_arrays(field),
-        field.total_coupling,
-        field.external_field,
-        beta,
-        labels,
-        stored_support(field, labels),
-        np.uint64(0xFEDCBA9876543210),
-        n_sweeps,
-    )
-
-
 @pytest.mark.parametrize("beta", BETAS)
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 5])
 @pytest.mark.parametrize("form", ["dense", "sparse"])
@@ -111,12 +98,14 @@ def test_compiled_gibbs_equals_the_interpreted_one_draw_for_draw(
     alpha = np.linspace(-0.5, 0.5, n_classes)
     field = as_form(random_field(12, n_classes, external_field=alpha), form)
     start = rng.integers(n_classes, size=12)
-    compiled, interpreted = (sweep_arguments(field, beta, start.copy()) for _ in range(2))
-    gibbs_sweeps(*compiled)
+    key = np.uint64(0xFEDCBA9876543210)
+    sweeps, compiled = kernel_of(field, beta, start.copy())
+    _, interpreted = kernel_of(field, beta, start.copy())
+    sweeps(*compiled, key, 40)
     with np.errstate(over="ignore"):  # the random bits wrap around, as they should
-        gibbs_sweeps.py_func(*interpreted)
-    np.testing.assert_array_equal(compiled[4], interpreted[4])
-    np.testing.assert_array_equal(compiled[5], interpreted[5])
+        sweeps.py_func(*interpreted, key, 40)
+    np.testing.assert_array_equal(compiled[1], interpreted[1])
+    np.testing.assert_array_equal(compiled[2], interpreted[2])
 
 
 @pytest.mark.parametrize("form", ["dense", "sparse"])
@@ -133,12 +122,33 @@ def test_compiled_coupling_from_the_past_equals_the_interpreted_one(random_field
     assert results[0] == results[1]
 
 
-def test_support_kept_by_the_kernel_stays_the_support(rng, random_field):
-    field = random_field(60, 3)
-    arguments = sweep_arguments(field, 0.3, rng.integers(3, size=60), n_sweeps=2_000)
-    gibbs_sweeps(*arguments)
-    labels, support = arguments[4], arguments[5]
-    np.testing.assert_allclose(support, stored_support(field, labels), atol=1e-11)
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_log_weights_kept_by_the_kernel_stay_those_of_the_labels(
+    rng, random_field, n_classes, form
+):
+    alpha = np.linspace(-0.5, 0.5, n_classes)
+    field = as_form(random_field(60, n_classes, external_field=alpha), form)
+    sweeps, arguments = kernel_of(field, 0.3, rng.integers(n_classes, size=60))
+    sweeps(*arguments, np.uint64(3), 2_000)
+    _, kept, labels = arguments
+    np.testing.assert_allclose(kept, kernel_of(field, 0.3, labels)[1][1], atol=1e-11)
+
+
+@pytest.mark.parametrize("n_classes", [3, 5])
+def test_bounds_decide_as_the_exact_weights_do(rng, n_classes):
+    # Uniform numbers close to every border between two classes, where bounds leave it open.
+    for _ in range(50):
+        log_weights = rng.normal(0.0, rng.choice([0.1, 3.0, 30.0]), size=(n_classes, 1))
+        weights = np.exp(log_weights[:, 0] - log_weights.max())
+        current = int(rng.integers(n_classes))
+        borders = np.cumsum(np.roll(weights, -current))[:-1] / weights.sum()
+        nearby = borders + rng.choice([0.0, 1e-12, 1e-6, 1e-4]) * rng.choice([-1, 1])
+        for uniform in np.append(nearby, rng.random(3)).clip(1e-16, 1.0 - 1e-16):
+            fast = draw_class_at(
+                log_weights, 0, np.empty(n_classes), log_weights.max(), current, uniform
+            )
+            assert fast == draw_class(log_weights[:, 0].copy(), current, uniform)
 
 
 @pytest.mark.parametrize("x", [-1e9, -32.0, -31.99, -5.0, -1e-12, 0.0, 0.03, 7.7, 31.99, 32.0, 1e9])

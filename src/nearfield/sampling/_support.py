@@ -15,11 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 from nearfield.field import LabelField
 
 
-def coupling_arrays(field: LabelField) -> Any:
-    """Give the coupling as the kernels take it: a matrix, or the three arrays of a CSR one."""
+def coupling_arrays(field: LabelField, factor: float = 1.0) -> Any:
+    """Give the coupling as the kernels take it: a matrix, or the three arrays of a CSR one.
+
+    It is multiplied by a factor, such as beta: a kernel that adds rows of it need not do that.
+    """
+    coupling = field.coupling if factor == 1.0 else factor * field.coupling
     if not field.is_sparse:
-        return np.ascontiguousarray(field.coupling)
-    coupling = field.coupling
+        return np.ascontiguousarray(coupling)
     return coupling.data, coupling.indices, coupling.indptr
 
 
@@ -52,6 +55,30 @@ def _add_sparse(coupling, i, sign, support, row):
     data, indices, indptr = coupling
     for position in range(indptr[i], indptr[i + 1]):
         support[row, indices[position]] += sign * data[position]
+
+
+def move_coupling(coupling, i, support, old, new):
+    """Take row i of the coupling from one row of the support and add it to another, in one go."""
+    _move = _move_sparse if isinstance(coupling, tuple) else _move_dense
+    _move(coupling, i, support, old, new)
+
+
+def _move_dense(coupling, i, support, old, new):
+    for j in range(support.shape[1]):
+        support[old, j] -= coupling[i, j]
+        support[new, j] += coupling[i, j]
+
+
+def _move_sparse(coupling, i, support, old, new):
+    data, indices, indptr = coupling
+    for position in range(indptr[i], indptr[i + 1]):
+        support[old, indices[position]] -= data[position]
+        support[new, indices[position]] += data[position]
+
+
+@overload(move_coupling, inline="always")
+def _compile_move_coupling(coupling, i, support, old, new):
+    return _move_sparse if isinstance(coupling, types.BaseTuple) else _move_dense
 
 
 @overload(add_coupling, inline="always")

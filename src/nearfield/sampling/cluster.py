@@ -16,6 +16,8 @@ from nearfield.field import LabelField
 from nearfield.sampling._random import draw_key, uniform_at
 from nearfield.sampling._support import coupling_arrays, starting_labels
 
+_STRONG = 0.1  # ties that are stronger are looked at one by one
+
 
 def draw_labels_cluster(
     rng: np.random.Generator,
@@ -31,7 +33,9 @@ def draw_labels_cluster(
     .. math:: 1 - \exp(-\beta c_{ij})
 
     and gives each group of tied points a class, g with probability proportional to
-    :math:`\exp(\alpha_g \times \text{size})`. Parameters are those of `draw_labels`.
+    :math:`\exp(\alpha_g \times \text{size})`. Parameters are those of `draw_labels`, but by default
+    the sweeps start from labels that are random by groups of points, not by points: groups that
+    are tied whatever their labels are need not find each other first.
 
     Returns
     -------
@@ -54,61 +58,161 @@ def draw_labels_cluster(
         draw_key(rng),
         draw_key(rng),
         n_sweeps,
+        initial is None,
     )
     return labels
 
 
 @njit(cache=True, nogil=True)
-def cluster_sweeps(coupling, external_field, beta, labels, tie_key, class_key, n_sweeps):
-    """Tie and recolour all points `n_sweeps` times, changing `labels` in place."""
+def cluster_sweeps(coupling, external_field, beta, labels, tie_key, class_key, n_sweeps, is_start):
+    r"""Tie and recolour all points `n_sweeps` times, changing `labels` in place.
+
+    With `is_start` a first sweep makes labels to start from out of nothing: it takes all points to
+    agree, and ties by :math:`s' = \max(s - \log G, s / G)` in place of :math:`s = \beta c_{ij}`.
+    Ties of that strength are as if independent of the labels, and no more than the field has.
+    """
     n_points = labels.shape[0]
+    n_classes = external_field.shape[0]
+    strong, weak = sort_ties(coupling, beta, n_points)
     parents = np.empty(n_points, dtype=np.int64)
     sizes = np.empty(n_points, dtype=np.int64)
-    for sweep in range(n_sweeps):
-        parents[:] = np.arange(n_points)
+    n_used = 0
+    for sweep in range(n_sweeps + is_start):
+        discount, share = 0.0, 1.0
+        if is_start and sweep == 0:
+            labels[:] = 0
+            discount, share = math.log(n_classes), 1.0 / n_classes
         for i in range(n_points):
-            position = (sweep * n_points + i) * n_points
-            tie_row(coupling, i, beta, labels, parents, tie_key, position)
+            parents[i] = i
+        n_used = tie_strong(strong, labels, parents, tie_key, n_used, discount, share)
+        n_used = tie_weak(weak, labels, parents, tie_key, n_used, share)
         sizes[:] = 0
         for i in range(n_points):
-            sizes[find_root(parents, i)] += 1
-        for i in range(n_points):  # a root takes its new class before or after its members
-            root = find_root(parents, i)
-            uniform = uniform_at(class_key, sweep * n_points + root)
-            labels[i] = draw_cluster_class(external_field, sizes[root], uniform)
+            parents[i] = find_root(parents, i)
+            sizes[parents[i]] += 1
+        for i in range(n_points):
+            if parents[i] == i:
+                uniform = uniform_at(class_key, sweep * n_points + i)
+                labels[i] = draw_cluster_class(external_field, sizes[i], uniform)
+        for i in range(n_points):
+            labels[i] = labels[parents[i]]
 
 
-def tie_row(coupling, i, beta, labels, parents, key, position):
-    """Tie a point to those before it that agree with it, each at random."""
-    _tie = _tie_sparse if isinstance(coupling, tuple) else _tie_dense
-    _tie(coupling, i, beta, labels, parents, key, position)
+@register_jitable
+def sort_ties(coupling, beta, n_points):
+    """Part the pairs that can be tied into strong and weak ones.
+
+    Returns, of each kind, the strengths and the two points of every pair; the strengths of the
+    weak ones are added up along the line of them.
+    """
+    row_couplings, row_others = np.empty(n_points), np.empty(n_points, dtype=np.int64)
+    n_most = count_pairs(coupling)
+    strengths, cumulative = np.empty(n_most), np.empty(n_most)
+    strong_pairs = np.empty((n_most, 2), dtype=np.int32)
+    weak_pairs = np.empty((n_most, 2), dtype=np.int32)
+    n_strong, n_weak, total = 0, 0, 0.0
+    for i in range(n_points):
+        for entry in range(couplings_before(coupling, i, row_couplings, row_others)):
+            strength = beta * row_couplings[entry]
+            if strength > _STRONG:
+                strengths[n_strong] = strength
+                strong_pairs[n_strong, 0], strong_pairs[n_strong, 1] = i, row_others[entry]
+                n_strong += 1
+            elif strength > 0.0:
+                total += strength
+                cumulative[n_weak] = total
+                weak_pairs[n_weak, 0], weak_pairs[n_weak, 1] = i, row_others[entry]
+                n_weak += 1
+    strong = strengths[:n_strong], strong_pairs[:n_strong]
+    weak = cumulative[:n_weak], weak_pairs[:n_weak]
+    return strong, weak
 
 
-def _tie_dense(coupling, i, beta, labels, parents, key, position):
+def count_pairs(coupling):
+    """Return how many pairs can have a coupling at most."""
+    return len(coupling[0]) if isinstance(coupling, tuple) else coupling.size // 2
+
+
+def couplings_before(coupling, i, values, others):
+    """Copy the coupling of a point to those before it, and which these are; return how many."""
+    _copy = _copy_sparse if isinstance(coupling, tuple) else _copy_dense
+    return _copy(coupling, i, values, others)
+
+
+def _copy_dense(coupling, i, values, others):
     for j in range(i):
-        if labels[j] == labels[i]:
-            tie(parents, i, j, beta * coupling[i, j], uniform_at(key, position + j))
+        values[j] = coupling[i, j]
+        others[j] = j
+    return i
 
 
-def _tie_sparse(coupling, i, beta, labels, parents, key, position):
+def _copy_sparse(coupling, i, values, others):
     data, indices, indptr = coupling
+    n_before = 0
     for entry in range(indptr[i], indptr[i + 1]):
-        j = indices[entry]
-        if j < i and labels[j] == labels[i]:
-            tie(parents, i, j, beta * data[entry], uniform_at(key, position + j))
+        if indices[entry] < i:
+            values[n_before], others[n_before] = data[entry], indices[entry]
+            n_before += 1
+    return n_before
 
 
-@overload(tie_row, inline="always")
-def _compile_tie_row(coupling, i, beta, labels, parents, key, position):
-    return _tie_sparse if isinstance(coupling, types.BaseTuple) else _tie_dense
+@overload(count_pairs)
+def _compile_count_pairs(coupling):
+    if isinstance(coupling, types.BaseTuple):
+        return lambda coupling: coupling[0].size
+    return lambda coupling: coupling.size // 2
+
+
+@overload(couplings_before)
+def _compile_couplings_before(coupling, i, values, others):
+    return _copy_sparse if isinstance(coupling, types.BaseTuple) else _copy_dense
 
 
 @register_jitable(inline="always")
-def tie(parents, i, j, strength, uniform):
-    """Join the groups of two points if uniform < 1 - exp(-strength)."""
-    # Most ties are weak, and 1 - exp(-x) <= x decides them without an exp.
-    if uniform < strength and uniform < -math.expm1(-strength):
-        parents[find_root(parents, i)] = find_root(parents, j)
+def tie_strong(ties, labels, parents, key, n_used, discount, share):
+    """Tie points that agree at random, pair by pair."""
+    strengths, pairs = ties
+    for pair in range(strengths.shape[0]):
+        i, j = pairs[pair, 0], pairs[pair, 1]
+        if labels[i] == labels[j]:
+            strength = max(strengths[pair] - discount, share * strengths[pair])
+            if uniform_at(key, n_used) < -math.expm1(-strength):
+                parents[find_root(parents, i)] = find_root(parents, j)
+            n_used += 1
+    return n_used
+
+
+@register_jitable(inline="always")
+def tie_weak(ties, labels, parents, key, n_used, share):
+    """Tie points that agree at random, without a look at each pair.
+
+    Along the line of added strengths ties happen at a constant rate. A pair is tied if any
+    happens on its stretch, which is so with probability 1 - exp(-strength).
+    """
+    cumulative, pairs = ties
+    n_pairs = cumulative.shape[0]
+    pair, place = 0, 0.0
+    while pair < n_pairs:
+        place -= math.log(uniform_at(key, n_used)) / share
+        n_used += 1
+        pair = first_above(cumulative, pair, n_pairs, place)
+        if pair < n_pairs:
+            i, j = pairs[pair, 0], pairs[pair, 1]
+            if labels[i] == labels[j]:
+                parents[find_root(parents, i)] = find_root(parents, j)
+    return n_used
+
+
+@register_jitable(inline="always")
+def first_above(values, start, end, place):
+    """Return the first position from start on whose value, of rising ones, is above a place."""
+    while start < end:
+        middle = (start + end) // 2
+        if values[middle] > place:
+            end = middle
+        else:
+            start = middle + 1
+    return start
 
 
 @register_jitable

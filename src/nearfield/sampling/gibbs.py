@@ -1,4 +1,9 @@
-"""Gibbs sampling of the labels: sweeps over all sites, each drawn from its full conditional."""
+"""Gibbs sampling of the labels: sweeps over all sites, each drawn from its full conditional.
+
+The kernels keep the log weights of the classes at all sites up to date, not the support: what a
+label that stays costs is then a comparison. Which class a site draws is decided by tables of
+bounds, and computed only where they leave it open, so that the draws are exact.
+"""
 
 import math
 
@@ -11,16 +16,31 @@ from nearfield._checks import check_beta, check_generator, check_whole
 from nearfield.field import LabelField
 from nearfield.sampling._random import draw_key, uniform_at
 from nearfield.sampling._support import (
+    add_coupling,
     coupling_arrays,
-    move_label,
+    move_coupling,
     starting_labels,
-    stored_support,
 )
 
 # Helpers are inlined before compilation (inline="always"): a call would count array references,
 # which costs more than a site that stays.
 
-# Upper bounds of exp on a grid from -32 to 32: most sites are decided without an exp.
+# Logits of the edges of equal cells of (0, 1): bounds of logit(u) by the cell that u is in.
+_N_CELLS = 512
+_LOGITS = np.log(np.arange(_N_CELLS + 1.0).clip(1e-300)) - np.log(
+    (_N_CELLS - np.arange(_N_CELLS + 1.0)).clip(1e-300)
+)
+_LOGITS[[0, -1]] = -np.inf, np.inf
+
+# exp from -32 to 0, a value every 1/32, with two terms of its series between them.
+_STEPS = 32.0  # a unit
+_LAST = 1024  # the entry of exp(0)
+_EXPS = np.exp((np.arange(_LAST + 1.0) - _LAST) / _STEPS)
+_EXPS[0] = 0.0  # exp(-32) and less
+_SLOPE, _CURVATURE = 1.0 / _STEPS, 0.5 / _STEPS**2
+_TOLERANCE = 2e-5  # of the sum of the weights: four times the error of the series, (1/32)^3 / 6
+
+# Upper bounds of exp on a grid from -32 to 32.
 _BOUND_RANGE = 32.0
 _BOUND_STEPS = 32.0  # a unit; the bound is within 3% of exp
 _EXP_BOUNDS = np.exp((np.arange(2 * _BOUND_RANGE * _BOUND_STEPS + 1) + 1) / _BOUND_STEPS - 32.0)
@@ -60,44 +80,123 @@ def draw_labels(
     beta = check_beta(beta)
     n_sweeps = check_whole(n_sweeps, "n_sweeps", minimum=0)
     labels = starting_labels(rng, field, initial)
-    gibbs_sweeps(
-        coupling_arrays(field),
-        field.total_coupling,
-        field.external_field,
-        beta,
-        labels,
-        stored_support(field, labels),
-        draw_key(rng),
-        n_sweeps,
-    )
+    sweeps, arguments = kernel_of(field, beta, labels)
+    sweeps(*arguments, draw_key(rng), n_sweeps)
     return labels
 
 
+def kernel_of(field: LabelField, beta: float, labels: NDArray[np.int64]):
+    """Choose the kernel for a number of classes; give it and its arguments up to the labels."""
+    log_weights = field.external_field[:, None] + beta * field.support(labels).T
+    if field.n_classes == 2:
+        log_odds = np.ascontiguousarray(log_weights[1:] - log_weights[:1])
+        return two_class_sweeps, (coupling_arrays(field, 2.0 * beta), log_odds, labels)
+    return class_sweeps, (coupling_arrays(field, beta), np.ascontiguousarray(log_weights), labels)
+
+
 @njit(cache=True, nogil=True)
-def gibbs_sweeps(coupling, total_coupling, external_field, beta, labels, support, key, n_sweeps):
-    """Sweep over all sites `n_sweeps` times, changing `labels` and `support` in place."""
+def two_class_sweeps(coupling, log_odds, labels, key, n_sweeps):
+    """Sweep over all sites `n_sweeps` times, changing `labels` and `log_odds` in place.
+
+    Parameters
+    ----------
+    coupling : array, shape (n, n), or arrays of a CSR one
+        Times 2 beta: how much log odds change where a label does.
+    log_odds : shape (1, n)
+        Of class 1 against class 0.
+    """
     n_points = labels.shape[0]
-    log_weights = np.empty_like(external_field)
+    uniforms = np.empty(n_points)
+    lower, upper = np.empty(n_points), np.empty(n_points)  # bounds of logit(u)
+    for sweep in range(n_sweeps):
+        for i in range(n_points):  # apart: the processor need not guess anything here
+            uniform = uniform_at(key, sweep * n_points + i)
+            cell = np.uint64(np.int64(uniform * _N_CELLS))  # unsigned: no test for a negative index
+            uniforms[i] = uniform
+            lower[i], upper[i] = _LOGITS[cell], _LOGITS[cell + np.uint64(1)]
+        for i in range(n_points):
+            odds = log_odds[0, i]
+            new = np.int64(odds > lower[i])
+            if (odds > lower[i]) != (odds >= upper[i]):
+                new = np.int64(uniforms[i] * (1.0 + math.exp(min(-odds, 700.0))) < 1.0)
+            if new != labels[i]:
+                labels[i] = new
+                add_coupling(coupling, i, 2.0 * new - 1.0, log_odds, 0)
+
+
+@njit(cache=True, nogil=True)
+def class_sweeps(coupling, log_weights, labels, key, n_sweeps):
+    """Sweep over all sites `n_sweeps` times, changing `labels` and `log_weights` in place.
+
+    Parameters
+    ----------
+    coupling : array, shape (n, n), or arrays of a CSR one
+        Times beta.
+    log_weights : shape (G, n)
+        Of each class at each site, alpha_g + beta h_ig.
+    """
+    n_classes, n_points = log_weights.shape
+    uniforms, thresholds = np.empty(n_points), np.empty(n_points)
+    cumulative = np.empty(n_classes)
+    log_n_others = math.log(n_classes - 1.0)
     for sweep in range(n_sweeps):
         for i in range(n_points):
             uniform = uniform_at(key, sweep * n_points + i)
-            weigh_classes(log_weights, total_coupling, external_field, beta, support, i)
-            if surely_stays(log_weights, labels[i], uniform):
+            cell = np.uint64(np.int64(uniform * _N_CELLS))
+            uniforms[i] = uniform
+            # A label stays if u < p, and p >= 1 / (1 + (G - 1) exp(-lead over the best other)).
+            thresholds[i] = _LOGITS[cell + np.uint64(1)] + log_n_others
+        for i in range(n_points):
+            current = labels[i]
+            largest, second = two_largest(log_weights, i)
+            current_log_weight = log_weights[np.uint64(current), i]
+            best_other = second if current_log_weight == largest else largest
+            if current_log_weight - best_other > thresholds[i]:
                 continue
-            new = draw_class(log_weights, labels[i], uniform)
-            if new != labels[i]:
-                move_label(coupling, support, labels, i, new)
+            new = draw_class_at(log_weights, i, cumulative, largest, current, uniforms[i])
+            if new != current:
+                labels[i] = new
+                move_coupling(coupling, i, log_weights, current, new)
 
 
 @register_jitable(inline="always")
-def weigh_classes(log_weights, total_coupling, external_field, beta, support, i):
-    """Fill in the log weight of each class at a site, alpha_g + beta h_ig."""
-    left = total_coupling[i]
-    for row in range(support.shape[0]):
-        class_support = support[row, i]
-        log_weights[row + 1] = external_field[row + 1] + beta * class_support
-        left -= class_support
-    log_weights[0] = external_field[0] + beta * left
+def two_largest(log_weights, i):
+    """Find the two largest log weights at a site."""
+    largest, second = log_weights[0, i], -np.inf
+    for g in range(1, log_weights.shape[0]):
+        value = log_weights[g, i]
+        second = max(second, min(largest, value))
+        largest = max(largest, value)
+    return largest, second
+
+
+@register_jitable(inline="always")
+def draw_class_at(log_weights, i, cumulative, largest, current, uniform):
+    """Draw a class at a site as `draw_class` does, by close bounds of exp where they decide.
+
+    `cumulative` is room for one number a class.
+    """
+    n_classes = log_weights.shape[0]
+    total = 0.0
+    for g in range(n_classes):
+        position = max((log_weights[g, i] - largest) * _STEPS, -1.0 * _LAST) + _LAST
+        entry = np.int64(position)
+        rest = position - entry
+        total += _EXPS[np.uint64(entry)] * (1.0 + rest * (_SLOPE + _CURVATURE * rest))
+        cumulative[g] = total
+    # Inversion from the current class on, as a place on the line of all classes.
+    place = uniform * total + (cumulative[np.uint64(current - 1)] if current > 0 else 0.0)
+    place = place - total if place >= total else place
+    low, high = place - _TOLERANCE * total, place + _TOLERANCE * total
+    n_passed, n_perhaps = 0, 0
+    for g in range(n_classes - 1):
+        n_passed += cumulative[g] <= low
+        n_perhaps += cumulative[g] <= high
+    if n_passed != n_perhaps or low < 0.0 or high > total:
+        for g in range(n_classes):
+            cumulative[g] = log_weights[g, i]
+        n_passed = draw_class(cumulative, current, uniform)
+    return n_passed
 
 
 @register_jitable(inline="always")
