@@ -46,18 +46,21 @@ def exact_posterior(family, labels, priors, n_betas=80, n_scales=120):
         log_scales = priors.log_scale(scales)
     else:
         scales = priors.scale.ppf((np.arange(n_scales) + 0.5) / n_scales)
-        log_scales = np.zeros(n_scales)
+        log_scales = np.full(n_scales, -np.log(n_scales))
     log_density = np.empty((len(scales), n_betas))
     for row, scale in enumerate(scales):
         field = family.at(scale)
         log_density[row] = betas * field.agreement(labels) - log_partition(field, betas)
-    log_density += log_scales[:, None] + priors.log_beta(betas)
-    weight = np.exp(log_density - logsumexp(log_density))
+        log_density[row] += field.log_potential(labels, 0.0)
+    log_density += log_scales[:, None] + priors.log_beta(betas) + np.log((upper - lower) / n_betas)
+    log_evidence = float(logsumexp(log_density))
+    weight = np.exp(log_density - log_evidence)
     return Posterior.from_nodes(
         np.tile(betas, len(scales)),
         np.repeat(scales, n_betas),
         weight.ravel(),
         family.scale_name,
+        log_evidence=log_evidence,
     )
 
 

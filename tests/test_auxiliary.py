@@ -24,8 +24,9 @@ def central_fixed_parameters(monkeypatch):
 def run(rng, model, n_classes):
     family = tiny_family(model, n_classes=n_classes)
     labels = tiny_labels(family)
-    priors = tiny_priors(family, stats.norm(0.5, 0.4))
-    engine = AuxiliaryVariable(n_draws=4_000, n_burn=500, n_sweeps=30, n_chains=2)
+    # A lucky auxiliary draw holds a chain for long: many short chains show what that costs.
+    priors = tiny_priors(family, stats.norm(0.5, 0.25))
+    engine = AuxiliaryVariable(n_draws=800, n_burn=200, n_sweeps=20, n_chains=10)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         posterior = engine.infer(rng, family, labels, priors, n_jobs=2)
@@ -33,15 +34,9 @@ def run(rng, model, n_classes):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("model", ["gaussian", "k"])
+@pytest.mark.parametrize("model", ["gaussian", "radius", "exponential", "k"])
 def test_the_auxiliary_variable_draws_from_the_exact_posterior(rng, model, n_classes):
     off = run(rng, model, n_classes)
-    assert max(off.values()) < MAX_OFF, off
-
-
-@pytest.mark.parametrize("model", ["radius", "exponential"])
-def test_the_auxiliary_variable_draws_from_the_exact_posterior_of_other_kernels(rng, model):
-    off = run(rng, model, n_classes=2)
     assert max(off.values()) < MAX_OFF, off
 
 

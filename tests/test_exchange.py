@@ -10,12 +10,12 @@ from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 from nearfield.families import NeighborFamily
-from nearfield.inference import exchange
+from nearfield.inference import AuxiliaryVariable, Pseudolikelihood, exchange
 from nearfield.inference._chain import RunLength, advance, start_chain
 from nearfield.inference._priors import Priors, default_priors
 from nearfield.inference._progress import progress
 from nearfield.inference._target import Target, check_target, log_potential
-from nearfield.inference._walk import dispersed_start
+from nearfield.inference._walk import Walk, dispersed_start, learn, propose
 from nearfield.inference.exchange import Exchange, ExchangeSampler
 
 MODELS = ["gaussian", "radius", "exponential", "k"]
@@ -74,9 +74,10 @@ def ratio_without_auxiliary(point, proposal, auxiliary):
     return observed + proposal.log_prior - point.log_prior
 
 
-def calibration_p_values(rng, n_classes, n_replicates):
+def calibration_p_values(rng, n_classes, n_replicates, n_draws=500):
     family = tiny_family("gaussian", n_points=5, n_classes=n_classes)
-    engine = Exchange(n_draws=250, n_burn=100, n_sweeps=10, n_chains=1)
+    # Chains too short to forget their start would fail it over many replicates.
+    engine = Exchange(n_draws, n_burn=200, n_sweeps=10, n_chains=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         ranks = sbc_ranks(rng, engine.infer, family, tiny_priors(family), n_replicates)
@@ -85,13 +86,13 @@ def calibration_p_values(rng, n_classes, n_replicates):
 
 
 def test_exchange_is_calibrated(rng):
-    assert min(calibration_p_values(rng, n_classes=2, n_replicates=70)) > LEVEL
+    assert min(calibration_p_values(rng, n_classes=2, n_replicates=50)) > LEVEL
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_exchange_is_calibrated_over_many_replicates(rng, n_classes):
-    assert min(calibration_p_values(rng, n_classes, n_replicates=400)) > LEVEL
+    assert min(calibration_p_values(rng, n_classes, 320, n_draws=1_500)) > LEVEL
 
 
 def test_calibration_notices_a_ratio_without_the_auxiliary_labels(rng, monkeypatch):
@@ -138,7 +139,7 @@ def test_the_walk_is_frozen_after_burn_in(rng):
 def test_where_a_chain_pauses_makes_no_difference(rng):
     sampler, length = make_sampler("k", 3), RunLength(n_burn=20, n_draws=20)
     start = start_chain(rng, sampler, length)
-    at_once, paused = advance(start, sampler, length, seconds=60.0), start
+    at_once, paused = advance(start, sampler, length, seconds=np.inf), start
     while paused.n_done < length.total:
         paused = advance(paused, sampler, length, seconds=0.0)
     np.testing.assert_array_equal(at_once.draws, paused.draws)
@@ -154,6 +155,49 @@ def test_the_walk_learns_a_good_acceptance_rate(rng):
         posterior = Exchange(1_500, 1_500, 20, n_chains=2).infer(rng, family, labels)
     assert (posterior.acceptance_rates > 0.15).all()
     assert (posterior.acceptance_rates < 0.40).all()
+
+
+@pytest.mark.parametrize("model", ["gaussian", "k"])
+def test_steps_are_as_likely_back_and_some_are_large(rng, model):
+    target = make_sampler(model).target
+    point = dispersed_start(rng, target)
+    covariance = np.array([[0.04, 0.01], [0.01, 0.09]])
+    walk = Walk(np.array(point.position), covariance, 0.0, 100)
+    steps = np.array([propose(rng, walk, target, point) for _ in range(6_000)]) - point.position
+    beta_step, scale_step = steps.T
+    for signs in (np.sign(beta_step), np.sign(scale_step)):
+        assert abs(signs.sum()) < 4.0 * np.sqrt(6_000)
+    is_large = np.abs(beta_step) > 4.0 * 0.2
+    # Half of the large steps go five times as far in beta: 42% of these are beyond four sds.
+    assert is_large.mean() == pytest.approx(0.06 * 0.42, abs=4.0 * np.sqrt(0.03 / 6_000))
+    assert scale_step[is_large].std() > 3.0 * scale_step[~is_large].std() / 2.0
+
+
+def test_one_visit_far_away_does_not_teach_the_walk_to_leap(rng):
+    target = make_sampler().target
+    point = dispersed_start(rng, target)
+    walk = Walk(np.array(point.position), np.diag([0.04, 0.01]), 0.0, 1_000)
+    far = point._replace(position=(point.beta + 60.0, point.position[1] + 8.0))
+    after = learn(walk, far, 0.25)
+    gain = 1_010.0**-0.6
+    assert (np.diag(after.covariance) < (1.0 + 9.0 * gain) * np.diag(walk.covariance)).all()
+    assert after.log_size == walk.log_size
+
+
+def test_chains_find_a_second_mode_far_from_the_first(rng):
+    family = tiny_family("gaussian")
+    # Next to no coupling: the posterior of sigma is its prior, two stretches far apart.
+    sigma = stats.rv_histogram(([5.0, 0.0, 1.25], [0.1, 0.2, 0.8, 1.2]), density=True).freeze()
+    priors = Priors(stats.norm(0.0, 0.02), sigma)
+    engine = Exchange(n_draws=5_000, n_burn=500, n_sweeps=2, n_chains=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        posterior = engine.infer(rng, family, tiny_labels(family), priors)
+    is_far = posterior.sigma > 0.5
+    n_crossings = np.sum(is_far[:, 1:] != is_far[:, :-1])
+    assert n_crossings > 20  # a walk of small steps never crosses
+    # Stays on either side are about geometric: as good as half as many independent draws.
+    assert abs(is_far.mean() - 0.5) < MAX_OFF * 0.5 / np.sqrt(0.5 * n_crossings)
 
 
 def test_chains_start_apart(rng):
@@ -224,6 +268,21 @@ def test_impossible_problems_are_refused_before_any_work(rng):
         SHORT.infer(rng, family, labels, Priors(stats.norm(), stats.uniform(-2.0, 1.0)))
     with pytest.raises(ValueError, match="joint distribution"):
         SHORT.infer(rng, NeighborFamily(family.distances, 2, is_directed=True), labels)
+
+
+@pytest.mark.parametrize("engine", [SHORT, AuxiliaryVariable(), Pseudolikelihood()])
+def test_what_is_no_family_is_refused(rng, engine):
+    family = tiny_family("gaussian")
+    with pytest.raises(TypeError, match=r"family of fields; got an array of shape \(8, 8\)"):
+        engine.infer(rng, family.distances, tiny_labels(family))
+    with pytest.raises(TypeError, match="family of fields; got NoneType None"):
+        engine.infer(rng, None, tiny_labels(family))
+
+
+def test_a_seed_in_place_of_a_generator_is_refused():
+    family = tiny_family("gaussian")
+    with pytest.raises(TypeError, match="as rng; got 5"):
+        SHORT.infer(5, family, tiny_labels(family))
 
 
 def test_perfect_draws_are_refused_where_there_are_none(rng):

@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import pytest
 
@@ -31,7 +33,7 @@ def test_a_distance_family_gives_the_field_of_its_kernel(distances, labels, kern
     family = DistanceFamily(distances, kernel, 3, external_field)
     expected = LabelField.from_weights(KERNELS[kernel](distances, 0.7), 3, external_field)
     assert_same_field(family.at(0.7), expected)
-    np.testing.assert_array_equal(family.support(0.7, labels), expected.support(labels))
+    np.testing.assert_allclose(family.support(0.7, labels), expected.support(labels), rtol=1e-12)
     assert (family.n_points, family.scale_name) == (15, "sigma")
     assert family.has_joint
     assert not family.is_discrete
@@ -123,6 +125,47 @@ def test_what_makes_no_family_is_refused_at_once(distances, make):
     assert make(distances.tolist(), 2).n_points == len(distances)
 
 
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 9, 23])
+@pytest.mark.parametrize("is_directed", [False, True])
+def test_points_that_tie_share_a_place_among_the_neighbours(rng, k, is_directed):
+    points = rng.integers(3, size=(24, 2)).astype(float)  # of nine places
+    distances = distance_matrix(points) * (1.0 + 1e-14 * rng.normal(size=(24, 24)))
+    distances = np.maximum(distances, distances.T)
+    family = NeighborFamily(distances, 3, is_directed)
+    labels = rng.integers(3, size=24)
+    weights = knn_weights(distances, k)
+    coupling = weights if is_directed else weights + weights.T
+    np.testing.assert_allclose(family.support(k, labels), coupling @ np.eye(3)[labels], atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [0, -1, 15, 40])
+def test_a_k_that_the_points_cannot_give_is_refused(distances, k):
+    with pytest.raises(ValueError, match=f"Expected 1 <= k < n_points; got k={k}, n_points=15"):
+        NeighborFamily(distances, 3).at(k)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("sigma", [0.0, -1.0])
+def test_a_sigma_that_is_not_above_zero_is_refused(distances, labels, kernel, sigma):
+    family = DistanceFamily(distances, kernel, 3)
+    for ask in (family.at, lambda sigma: family.support(sigma, labels)):
+        with pytest.raises(ValueError, match=f"Expected sigma > 0; got sigma={sigma}"):
+            ask(sigma)
+
+
 def test_a_k_that_is_not_whole_is_refused(distances):
     with pytest.raises(ValueError, match=r"Expected a whole number k; got k=2\.7"):
         NeighborFamily(distances, 3).at(2.7)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda d: DistanceFamily(d, "gaussian", 3), lambda d: NeighborFamily(d, 3)]
+)
+def test_copies_carry_the_arguments_and_no_more(distances, labels, make):
+    family = make(distances)
+    expected = family.support(2, labels)  # keeps what saves time
+    state = family.__getstate__()
+    assert set(state) < set(vars(family))
+    again = pickle.loads(pickle.dumps(family))
+    assert set(vars(again)) == set(state)
+    np.testing.assert_array_equal(again.support(2, labels), expected)

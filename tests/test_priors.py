@@ -50,7 +50,9 @@ def test_the_joint_log_density_is_minus_infinity_outside_either_support():
     np.testing.assert_array_equal(np.isneginf(values), [False, True, True, True])
 
 
-@pytest.mark.parametrize("prior", [1.0, None, stats.norm, (0.0, 50.0)], ids=repr)
+@pytest.mark.parametrize(
+    "prior", [1.0, None, stats.norm, (0.0, 50.0)], ids=["number", "none", "unfrozen", "pair"]
+)
 def test_what_is_no_frozen_distribution_is_refused(prior):
     with pytest.raises(ValueError, match=r"frozen scipy\.stats distribution as the prior of beta"):
         check_priors(Priors(prior, stats.uniform(0.0, 100.0)), SMOOTH)
@@ -85,3 +87,25 @@ def test_a_prior_of_k_may_have_its_mass_at_either_end(k):
 
 def test_a_prior_of_sigma_may_reach_below_zero():
     check_priors(Priors(BETA, stats.norm(1.0, 1.0)), SMOOTH)
+
+
+@pytest.mark.parametrize("prior", [stats.norm(0.0, -1.0), stats.gamma(-2.0)], ids=["norm", "gamma"])
+def test_what_is_no_distribution_is_refused(prior):
+    with pytest.raises(ValueError, match="prior of beta with a density at its quantiles; got"):
+        check_priors(Priors(prior, stats.uniform(0.0, 5.0)), SMOOTH)
+
+
+def test_what_are_no_priors_is_refused():
+    with pytest.raises(TypeError, match=r"Give nearfield\.inference\.Priors\(beta, scale\)"):
+        check_priors((BETA, stats.uniform(0.0, 5.0)), SMOOTH)
+
+
+@pytest.mark.parametrize(
+    "prior", [stats.norm(1.0, 2.0), stats.uniform(-1.0, 3.0), stats.cauchy(0.5, 2.0)]
+)
+def test_densities_that_are_written_out_are_those_of_scipy(prior):
+    betas = np.array([-3.0, -1.0, 0.0, 1.7, 2.0, 9.0])
+    priors = Priors(prior, stats.uniform(0.0, 1.0))
+    np.testing.assert_allclose(priors.log_beta(betas), prior.logpdf(betas))
+    assert float(priors.log_beta(0.3)) == pytest.approx(prior.logpdf(0.3))
+    assert prior.cdf(priors.beta_range[0]) <= 1.1e-13

@@ -3,18 +3,27 @@
 This is all that inference sees of a model. A new kernel, metric or neighbourhood is a new family.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from nearfield._checks import check_whole
+from nearfield._checks import check_positive, check_whole
 from nearfield.distances import check_distances
 from nearfield.field import LabelField, check_external_field
-from nearfield.weights import KERNELS, knn_weights
+from nearfield.weights import (
+    KERNELS,
+    RADIUS_EPSILON,
+    Excess,
+    Ranks,
+    exponential_excess,
+    gaussian_excess,
+    neighbor_ranks,
+    radius_weights,
+)
 
 
 class FieldFamily(Protocol):
@@ -39,6 +48,10 @@ class FieldFamily(Protocol):
     @property
     def scale_range(self) -> tuple[float, float]:
         """The scales between which the field changes; beyond them it is all but constant."""
+
+    @property
+    def scale_steps(self) -> NDArray[np.float64]:
+        """The scales at which a field that does not change smoothly changes, ascending."""
 
     @property
     def n_points(self) -> int:
@@ -95,9 +108,19 @@ class DistanceFamily:
         return self.kernel != "radius"
 
     @property
+    def scale_steps(self) -> NDArray[np.float64]:
+        """The distances, for the radius; none for the other kernels."""
+        if self.is_smooth:
+            return np.empty(0)
+        return np.unique(self.distances[self.distances > 0.0])
+
+    @property
     def n_points(self) -> int:
         """The number of points n."""
         return self.distances.shape[0]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return _arguments(self)
 
     @cached_property
     def scale_range(self) -> tuple[float, float]:
@@ -115,12 +138,26 @@ class DistanceFamily:
 
     def at(self, scale: float) -> LabelField:
         """Return the field at sigma."""
-        weights = KERNELS[self.kernel](self.distances, scale)
-        return LabelField.from_weights(weights, self.n_classes, self.external_field)
+        return _field(self, self._weights(scale))
 
     def support(self, scale: float, labels: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the support of each class in the conditionals at sigma, shape (n, G)."""
-        return self.at(scale).support(labels)
+        is_class = _indicators(labels, self.n_classes)
+        if self.kernel == "radius":
+            return _radius_support(self.distances, check_positive(scale, "sigma"), is_class)
+        weights = self._weights(scale)
+        return weights @ is_class + weights.T @ is_class
+
+    def _weights(self, scale: float) -> NDArray[np.float64]:
+        if self.kernel == "radius":
+            return radius_weights(self.distances, scale)
+        return self._excess.weights(check_positive(scale, "sigma"))
+
+    @cached_property
+    def _excess(self) -> Excess:
+        """What does not depend on sigma, kept: a chain asks for a field at thousands of them."""
+        prepare = gaussian_excess if self.kernel == "gaussian" else exponential_excess
+        return prepare(self.distances)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,10 +196,18 @@ class NeighborFamily:
         """The number of points n."""
         return self.distances.shape[0]
 
+    def __getstate__(self) -> dict[str, Any]:
+        return _arguments(self)
+
     @property
     def scale_range(self) -> tuple[float, float]:
         """All possible k."""
         return 1.0, float(self.n_points - 1)
+
+    @property
+    def scale_steps(self) -> NDArray[np.float64]:
+        """All possible k."""
+        return np.arange(1.0, self.n_points)
 
     def at(self, scale: float) -> LabelField:
         """Return the field at k."""
@@ -172,18 +217,25 @@ class NeighborFamily:
                 "Holmes and Adams, whose conditionals belong to no joint. "
                 "Use pseudolikelihood, or the symmetric neighbourhood."
             )
-        k = _whole(scale)
-        weights = knn_weights(self.distances, k)
-        if 4 * k <= self.n_points:  # then a change of label touches few others
+        weights: Any = self._weights(scale)
+        if 4 * scale <= self.n_points:  # then a change of label touches few others
             weights = sp.csr_array(weights)
-        return LabelField.from_weights(weights, self.n_classes, self.external_field)
+        return _field(self, weights)
 
     def support(self, scale: float, labels: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the support of each class in the conditionals at k, shape (n, G)."""
-        if not self.is_directed:
-            return self.at(scale).support(labels)
-        is_class = labels[:, None] == np.arange(self.n_classes)
-        return knn_weights(self.distances, _whole(scale)) @ is_class
+        weights = self._weights(scale)
+        is_class = _indicators(labels, self.n_classes)
+        support = weights @ is_class
+        return support if self.is_directed else support + weights.T @ is_class
+
+    def _weights(self, scale: float) -> NDArray[np.float64]:
+        return self._ranks.weights(_check_k(scale, self.n_points))
+
+    @cached_property
+    def _ranks(self) -> Ranks:
+        """What does not depend on k, kept."""
+        return neighbor_ranks(self.distances)
 
 
 def _check_family(family: "DistanceFamily | NeighborFamily") -> None:
@@ -194,8 +246,51 @@ def _check_family(family: "DistanceFamily | NeighborFamily") -> None:
     check_external_field(family.external_field, family.n_classes)
 
 
-def _whole(k: float) -> int:
-    """Turn a k that came as a float into the whole number that it is."""
+def _arguments(family: "DistanceFamily | NeighborFamily") -> dict[str, Any]:
+    """Give what a family is made of, without what it keeps only to save time."""
+    return {argument.name: getattr(family, argument.name) for argument in fields(family)}
+
+
+def _field(family: "DistanceFamily | NeighborFamily", weights: Any) -> LabelField:
+    """Make the field of weights that need no check, for they are made here."""
+    coupling = weights + weights.T
+    if sp.issparse(coupling):
+        coupling = sp.csr_array(coupling)
+    alpha = check_external_field(family.external_field, family.n_classes)
+    return LabelField(coupling, family.n_classes, alpha)
+
+
+def _indicators(labels: NDArray[np.int64], n_classes: int) -> NDArray[np.float64]:
+    return (labels[:, None] == np.arange(n_classes)).astype(np.float64)
+
+
+def _radius_support(
+    distances: NDArray[np.float64], sigma: float, is_class: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Sum the coupling of `radius_weights` by class, without the weights themselves.
+
+    All but few weights are one of two numbers a row: counting those inside is enough.
+    """
+    is_inside = (distances < sigma).astype(np.float64)
+    np.fill_diagonal(is_inside, 0.0)
+
+    def weigh(columns: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Multiply the kernel, not normalized, with some columns."""
+        all_others = columns.sum(axis=0) - columns
+        return (1.0 - RADIUS_EPSILON) * (is_inside @ columns) + RADIUS_EPSILON * all_others
+
+    by_class = weigh(is_class)
+    total = by_class.sum(axis=1, keepdims=True)
+    return by_class / total + weigh(is_class / total)
+
+
+def _check_k(k: float, n_points: int) -> int:
+    """Turn a k that came as a float into the whole number that it is, of neighbours there are."""
     if k != int(k):
         raise ValueError(f"Expected a whole number k; got k={k!r}. Round it.")
+    if not 1 <= k < n_points:
+        raise ValueError(
+            f"Expected 1 <= k < n_points; got k={int(k)}, n_points={n_points}. "
+            "Choose k among the other points."
+        )
     return int(k)

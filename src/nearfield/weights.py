@@ -8,6 +8,7 @@ neighbour, or all alike), never 0/0. The diagonal of the distances plays no part
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +17,9 @@ from nearfield._checks import check_positive, check_whole
 
 RADIUS_EPSILON = 1e-10
 """What a point outside the radius weighs; the paper's value for d-nn2."""
+
+TIE_TOLERANCE = 1e-10
+"""Distances that differ by less than this, relative to them, count as equal in k-nn."""
 
 
 def gaussian_weights(distances: ArrayLike, sigma: float) -> NDArray[np.float64]:
@@ -26,13 +30,7 @@ def gaussian_weights(distances: ArrayLike, sigma: float) -> NDArray[np.float64]:
     Friel and Pettitt (2011), section 3, d-nn1. The nearest neighbour as sigma tends to zero,
     uniform as it grows.
     """
-    others, nearest = _others_and_nearest(distances)
-    sigma = check_positive(sigma, "sigma")
-    with np.errstate(over="ignore"):  # an overflow is a weight of zero
-        # d^2 - nearest^2 as a product: a far outlier's two squares would cancel to noise.
-        difference = (others - nearest) / sigma
-        total = np.minimum((others + nearest) / sigma, np.finfo(np.float64).max)  # 0 * inf is nan
-        return _normalized(np.exp(-0.5 * difference * total))
+    return gaussian_excess(distances).weights(check_positive(sigma, "sigma"))
 
 
 def radius_weights(distances: ArrayLike, sigma: float) -> NDArray[np.float64]:
@@ -55,10 +53,43 @@ def exponential_weights(distances: ArrayLike, sigma: float) -> NDArray[np.float6
     Friel and Pettitt (2011), section 3, d-nn3. Here sigma is an inverse length: uniform as it
     tends to zero, the nearest neighbour as it grows.
     """
+    return exponential_excess(distances).weights(check_positive(sigma, "sigma"))
+
+
+class Excess(NamedTuple):
+    """What the weights at every sigma are made of: how much further than the nearest others are.
+
+    A caller that asks for the weights at many sigmas keeps it.
+    """
+
+    values: NDArray[np.float64]  # shape (n, n)
+    unit: float  # of sigma
+    power: int  # of 1 / sigma: 2, or -1 for an inverse length
+
+    def weights(self, sigma: float) -> NDArray[np.float64]:
+        """Give the weights at a sigma, normalized exp(-excess (unit / sigma)^power)."""
+        ratio = min(max(self.unit / sigma, 1e-150), 1e150)  # so that its square is a number
+        with np.errstate(over="ignore"):  # an overflow is a weight of zero
+            exponent = self.values * -(ratio**self.power)
+        return _normalized(np.exp(exponent, out=exponent))
+
+
+def gaussian_excess(distances: ArrayLike) -> Excess:
+    """Prepare `gaussian_weights`: half the difference of squares, in units of a usual distance."""
     others, nearest = _others_and_nearest(distances)
-    sigma = check_positive(sigma, "sigma")
-    with np.errstate(over="ignore"):  # an overflow is a weight of zero
-        return _normalized(np.exp(-(others - nearest) * sigma))
+    positive = others[(others > 0.0) & (others < np.inf)]
+    middle = positive.size // 2
+    unit = float(np.partition(positive, middle)[middle]) if positive.size else 1.0
+    with np.errstate(over="ignore"):
+        # d^2 - nearest^2 as a product: a far outlier's two squares would cancel to noise.
+        total = np.minimum(others / unit + nearest / unit, np.finfo(np.float64).max)  # no 0 * inf
+        return Excess(0.5 * ((others - nearest) / unit) * total, unit, 2)
+
+
+def exponential_excess(distances: ArrayLike) -> Excess:
+    """Prepare `exponential_weights`: the difference of the distances."""
+    others, nearest = _others_and_nearest(distances)
+    return Excess(others - nearest, 1.0, -1)
 
 
 def knn_weights(distances: ArrayLike, k: int) -> NDArray[np.float64]:
@@ -66,8 +97,9 @@ def knn_weights(distances: ArrayLike, k: int) -> NDArray[np.float64]:
 
     .. math:: w_{ij} = 1/k \text{ if } j \text{ is one of the } k \text{ nearest of } i
 
-    Cucala et al. (2009). Points that tie at the k-th distance share what is left of the weight:
-    the mean over all ways to break the tie, so that the order of the rows never matters.
+    Cucala et al. (2009). Points that tie at the k-th distance, up to rounding, share what is left
+    of the weight: the mean over all ways to break the tie, so that neither the order of the rows
+    nor the last digits of the distances matter.
 
     Parameters
     ----------
@@ -82,11 +114,44 @@ def knn_weights(distances: ArrayLike, k: int) -> NDArray[np.float64]:
             f"Expected k < n_points; got k={k}, n_points={n_points}. Lower k or supply more points."
         )
     kth_distance = np.partition(others, k - 1, axis=1)[:, k - 1, None]
-    is_closer = others < kth_distance
-    is_tied = others == kth_distance
+    is_closer = others < kth_distance * (1.0 - TIE_TOLERANCE)
+    is_tied = (others * (1.0 - TIE_TOLERANCE) <= kth_distance) & ~is_closer
     n_left = k - is_closer.sum(axis=1, keepdims=True)
     n_tied = is_tied.sum(axis=1, keepdims=True)
     return (is_closer + is_tied * (n_left / n_tied)) / k
+
+
+class Ranks(NamedTuple):
+    """How many others are closer than each is, and how many are as close: k-nn at every k.
+
+    A caller that asks for the weights at many k keeps it.
+    """
+
+    n_closer: NDArray[np.float64]  # shape (n, n)
+    n_tied: NDArray[np.float64]  # shape (n, n), each with itself
+
+    def weights(self, k: int) -> NDArray[np.float64]:
+        """Give the weights at a k: what those who tie share is what the closer ones leave."""
+        return np.clip((k - self.n_closer) / self.n_tied, 0.0, 1.0) / k
+
+
+def neighbor_ranks(distances: ArrayLike) -> Ranks:
+    """Prepare `knn_weights`: rank the others of each point, those that tie together."""
+    others, _ = _others_and_nearest(distances)
+    order = np.argsort(others, axis=1, kind="stable")
+    in_order = np.take_along_axis(others, order, axis=1)
+    position = np.broadcast_to(np.arange(len(others)), others.shape)
+    is_first = np.ones(others.shape, dtype=bool)
+    is_first[:, 1:] = in_order[:, 1:] * (1.0 - TIE_TOLERANCE) > in_order[:, :-1]
+    first = np.maximum.accumulate(np.where(is_first, position, 0), axis=1)
+    is_last = np.roll(is_first, -1, axis=1)
+    is_last[:, -1] = True
+    last = np.where(is_last, position, len(others))[:, ::-1]
+    last = np.minimum.accumulate(last, axis=1)[:, ::-1]
+    n_closer, n_tied = np.empty(others.shape), np.empty(others.shape)
+    np.put_along_axis(n_closer, order, first.astype(np.float64), axis=1)
+    np.put_along_axis(n_tied, order, (last - first + 1.0), axis=1)
+    return Ranks(n_closer, n_tied)
 
 
 KERNELS: Mapping[str, Callable[[ArrayLike, float], NDArray[np.float64]]] = MappingProxyType(

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
+from nearfield._checks import check_generator, check_whole
 from nearfield.inference._chain import Chain, RunLength, Sampler, advance, start_chain
 from nearfield.inference._checkpoint import Checkpoint, fingerprint
 from nearfield.inference._posterior import Posterior, warn_unless_converged
@@ -16,6 +17,12 @@ ROUND_SECONDS = 0.5
 """How long chains move between two looks at the checkpoint and the progress bar."""
 
 _MAX_SHARE_OF_SAVING = 0.05  # of the running time
+
+
+def check_run(settings: Any) -> None:
+    """Refuse numbers of draws, sweeps and chains that make no run."""
+    for name, minimum in (("n_draws", 1), ("n_burn", 0), ("n_sweeps", 1), ("n_chains", 1)):
+        check_whole(getattr(settings, name), name, minimum)
 
 
 def run_chains(
@@ -38,7 +45,7 @@ def run_chains(
     n_jobs, verbose : int
     """
     length = RunLength(settings.n_burn, settings.n_draws)
-    streams = rng.spawn(settings.n_chains)
+    streams = check_generator(rng).spawn(settings.n_chains)
     checkpoint = _open_checkpoint(settings, sampler, streams)
     chains = checkpoint.load(sampler) if checkpoint else None
     if chains is None:

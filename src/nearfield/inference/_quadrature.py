@@ -20,7 +20,8 @@ _TAIL = 1e-10  # prior mass beyond which no node is placed
 _LOW_MASS = 1e-4  # of the prior of sigma, that may be left out where the field is constant
 _BETA_DROP = 30.0  # a row ends where its log density has fallen by so much
 _N_BETA_SEARCH = 48
-_NODES_A_PANEL = 10
+_N_BETA_AGAIN = 24  # in a range that is about known
+_PANEL = leggauss(10)
 
 LogLikelihood = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
@@ -81,7 +82,7 @@ def final_rule(
         return ScaleRule(every, np.zeros(len(every)), low, high)
     core_low, core_high = _interval_above(scan, log_totals, _CORE)
     edges = np.unique([low, core_low, core_high, high])
-    n_core, n_flank = (16, 6) if family.is_smooth else (64, 12)
+    n_core, n_flank = (24, 8) if family.is_smooth else (64, 12)
     is_core = (edges[:-1] >= core_low) & (edges[1:] <= core_high)
     n_scales = np.ceil(density * np.where(is_core, n_core, n_flank)).astype(int)
     return _panel_rule(edges, list(n_scales), family.is_smooth)
@@ -132,46 +133,50 @@ def integrate_row(log_likelihood: LogLikelihood, priors: Priors, hint: Row | Non
         return log_likelihood(betas) + priors.log_beta(betas)
 
     edges = _panel_edges(log_density, priors, hint)
-    points, weights = leggauss(_NODES_A_PANEL)
+    points, weights = _PANEL
     half = 0.5 * np.diff(edges)[:, None]
     betas = (0.5 * (edges[1:] + edges[:-1])[:, None] + half * points).ravel()
     log_masses = log_density(betas) + np.log(half * weights).ravel()
-    return Row(betas, log_masses, float(logsumexp(log_masses)))
+    largest = log_masses.max()
+    return Row(betas, log_masses, float(largest + np.log(np.exp(log_masses - largest).sum())))
 
 
 def _panel_edges(log_density, priors, hint):
     """Cut the betas that matter into panels: two flanks and what is near the mode."""
-    support = priors.beta.ppf(1e-13), priors.beta.ppf(1.0 - 1e-13)
+    support = priors.beta_range
     low, high = support
     if hint is not None:
         width = hint.betas[-1] - hint.betas[0]
-        low = max(support[0], hint.betas[0] - 0.3 * width)
-        high = min(support[1], hint.betas[-1] + 0.3 * width)
+        low = max(support[0], hint.betas[0] - 0.2 * width)
+        high = min(support[1], hint.betas[-1] + 0.2 * width)
     for _ in range(8):
+        n_search = _N_BETA_SEARCH if hint is None else _N_BETA_AGAIN
         # Dense near zero, where the posterior usually is, and out to the tails of the prior; of
         # a heavy-tailed one the whole posterior would else be lost between two betas.
-        unit = min(0.05 * (high - low) / _N_BETA_SEARCH + 1e-3, 1.0)
+        unit = min(0.05 * (high - low) / n_search + 1e-3, 1.0)
         first, last = np.arcsinh(low / unit), np.arcsinh(high / unit)
-        betas = np.sinh(np.linspace(first, last, _N_BETA_SEARCH)) * unit
-        betas[[0, -1]] = low, high
+        betas = np.sinh(np.linspace(first, last, n_search)) * unit
+        betas[0], betas[-1] = low, high
         values = log_density(betas)
-        values = np.where(np.isnan(values), -np.inf, values)
+        values[np.isnan(values)] = -np.inf
         is_heavy = np.flatnonzero(values > values.max() - _BETA_DROP)
         first, last = max(is_heavy[0] - 1, 0), min(is_heavy[-1] + 1, len(betas) - 1)
         if hint is not None and (
             (is_heavy[0] == 0 and low > support[0])
             or (is_heavy[-1] == len(betas) - 1 and high < support[1])
         ):
-            low, high, hint = *support, None  # the hint was wrong
+            (low, high), hint = support, None  # the hint was wrong
             continue
-        is_narrow_enough = last - first > _N_BETA_SEARCH // 2
+        is_narrow_enough = last - first > n_search // (2 if hint is None else 4)
         low, high = betas[first], betas[last]
         if is_narrow_enough:
             break
     is_near = np.flatnonzero(values > values.max() - 3.0)
-    inner = betas[max(is_near[0] - 1, first)], betas[min(is_near[-1] + 1, last)]
-    middle = np.linspace(inner[0], inner[1], 3)
-    return np.unique(np.concatenate([[low], middle, [high]]))
+    inner_low, inner_high = betas[max(is_near[0] - 1, first)], betas[min(is_near[-1] + 1, last)]
+    # Cut at the mode: a density that rises at once and falls slowly needs short panels first.
+    margin = 0.05 * (inner_high - inner_low)
+    mode = np.clip(betas[np.argmax(values)], inner_low + margin, inner_high - margin)
+    return np.unique([low, inner_low, mode, inner_high, high])
 
 
 def row_totals(rule: ScaleRule, rows: list[Row], priors: Priors) -> NDArray[np.float64]:

@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from nearfield.families import FieldFamily
 from nearfield.field import LabelField
 from nearfield.inference._border import check_problem
-from nearfield.inference._priors import Priors
+from nearfield.inference._priors import Priors, log_density_of
 
 
 class Point(NamedTuple):
@@ -60,11 +59,18 @@ class Target:
         upper = self.family.n_points if self.family.is_discrete else math.inf
         if not 0.0 < scale < upper:
             return -math.inf
-        return self._log_beta(beta) + self._log_scale(scale) + self.log_jacobian(scale)
+        log_density = self._log_beta(beta) + self._log_scale(scale)
+        return float(log_density) + self.log_jacobian(scale)
 
     def log_jacobian(self, scale: float) -> float:
         r"""Evaluate :math:`\log |d\sigma / d\log\sigma| = \log\sigma`; zero for k."""
         return 0.0 if self.family.is_discrete else math.log(scale)
+
+    @cached_property
+    def scale_spread(self) -> float:
+        """The width of the range of scales, on the coordinate of the walk."""
+        lower, upper = self.family.scale_range
+        return upper - lower if self.family.is_discrete else math.log(upper / lower)
 
     @cached_property
     def is_class(self) -> NDArray[np.float64]:
@@ -73,12 +79,12 @@ class Target:
 
     @cached_property
     def _log_beta(self) -> Callable[[float], float]:
-        return _scalar_log_density(self.priors.beta)
+        return log_density_of(self.priors.beta)
 
     @cached_property
     def _log_scale(self) -> Callable[[float], float]:
         if not self.family.is_discrete:
-            return _scalar_log_density(self.priors.scale)
+            return log_density_of(self.priors.scale)
         table = self.priors.log_scale(np.arange(self.family.n_points))
         return lambda k: float(table[int(k)])
 
@@ -105,20 +111,3 @@ def log_potential(field: LabelField, beta: float, is_class: NDArray[np.float64])
     """
     terms = field.external_field + 0.5 * beta * (field.coupling @ is_class)
     return float(np.vdot(is_class, terms))
-
-
-def _scalar_log_density(prior: Any) -> Callable[[float], float]:
-    """Give the log density of a prior as a function of one number.
-
-    A frozen distribution takes 80 microseconds a call, as long as the rest of a move, so the
-    priors of the paper are written out.
-    """
-    if type(prior.dist) is type(stats.norm):
-        mean, sd = float(prior.mean()), float(prior.std())
-        constant = -math.log(sd) - 0.5 * math.log(2.0 * math.pi)
-        return lambda x: constant - 0.5 * ((x - mean) / sd) ** 2
-    if type(prior.dist) is type(stats.uniform):
-        lower, upper = map(float, prior.support())
-        inside = -math.log(upper - lower)
-        return lambda x: inside if lower <= x <= upper else -math.inf
-    return lambda x: float(prior.logpdf(x))

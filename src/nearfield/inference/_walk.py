@@ -9,10 +9,13 @@ from scipy.special import log_softmax
 
 from nearfield.inference._target import Point, Target
 
-TARGET_ACCEPTANCE = 0.27
-"""Best for a Gaussian walk in two dimensions is 0.35 when the ratio is exact, less when it is
-itself random, as here."""
+TARGET_ACCEPTANCE = 0.25
+"""Of all steps, large ones among them. Best for a Gaussian walk in two dimensions is 0.35 when the
+ratio is exact, less when it is itself random, as here."""
 
+_SHARE_OF_LARGE = 0.12  # of the steps
+_LARGE = 5.0  # times as far
+_FAR = 3.0  # sds; a visit farther out teaches the shape no more than one there
 _SMALLEST_SD = 1e-3  # so that a chain that did not move at first can still learn to
 _SMALLEST_SD_OF_K = 0.7  # so that rounding leaves half of the proposals another k
 _BULK = (1e-4, 0.95)  # wide below: a flat prior has little mass at the small scales that matter
@@ -31,22 +34,30 @@ class Walk(NamedTuple):
 
 def init_walk(target: Target, point: Point) -> Walk:
     """Start with steps that are small beside the whole range of the parameters."""
-    lower, upper = target.family.scale_range
-    spread = (upper - lower) / 20.0 if target.family.is_discrete else math.log(upper / lower) / 20.0
+    spread = target.scale_spread / 20.0
     return Walk(np.array(point.position), np.diag([0.2**2, spread**2]), 0.0, 0)
 
 
 def propose(
-    rng: np.random.Generator, walk: Walk, point: Point, is_discrete: bool
+    rng: np.random.Generator, walk: Walk, target: Target, point: Point
 ) -> tuple[float, float]:
-    """Step away from a point; the way back is as likely (a rounded step is, too)."""
+    """Step away from a point; the way back is as likely (a rounded step is, too).
+
+    Now and then the step is a large one, spread over all scales, and half of these go far in beta
+    too: the posterior of sigma can have a thin tail far from where most of it is, or a second mode.
+    """
+    is_discrete = target.family.is_discrete
     (first, cross), (_, second) = walk.covariance.tolist()
-    size = math.exp(walk.log_size)
+    kind = rng.random()
+    is_large = kind < _SHARE_OF_LARGE
+    size = math.exp(walk.log_size) * (_LARGE if kind < 0.5 * _SHARE_OF_LARGE else 1.0)
     floor = _SMALLEST_SD_OF_K if is_discrete else _SMALLEST_SD
     # The Cholesky factor of size^2 covariance, its variances no less than their floors.
     sd_beta = max(size * math.sqrt(first), _SMALLEST_SD)
     slope = size**2 * cross / sd_beta
     sd_scale = max(math.sqrt(max(size**2 * second - slope**2, 0.0)), floor)
+    if is_large:
+        sd_scale = math.hypot(sd_scale, target.scale_spread / 4.0)
     normal_beta, normal_scale = rng.standard_normal(2).tolist()
     step = slope * normal_beta + sd_scale * normal_scale
     beta, coordinate = point.position
@@ -57,12 +68,23 @@ def learn(walk: Walk, point: Point, acceptance: float) -> Walk:
     """Learn from one step: Haario et al. (2001) for the shape, Robbins and Monro for the size."""
     gain = (walk.n_learned + 10.0) ** -0.6
     deviation = np.array(point.position) - walk.mean
+    deviation *= min(1.0, _FAR / max(_distance(deviation, walk.covariance), 1e-300))
     return Walk(
         walk.mean + gain * deviation,
         walk.covariance + gain * (np.outer(deviation, deviation) - walk.covariance),
         walk.log_size + gain * (acceptance - TARGET_ACCEPTANCE),
         walk.n_learned + 1,
     )
+
+
+def _distance(deviation: NDArray[np.float64], covariance: NDArray[np.float64]) -> float:
+    """Measure a deviation in sds (Mahalanobis), those no less than the smallest."""
+    (first, cross), (_, second) = covariance.tolist()
+    first, second = first + _SMALLEST_SD**2, second + _SMALLEST_SD**2
+    d_beta, d_scale = deviation.tolist()
+    determinant = max(first * second - cross**2, 1e-6 * first * second)
+    square = second * d_beta**2 - 2.0 * cross * d_beta * d_scale + first * d_scale**2
+    return math.sqrt(max(square, 0.0) / determinant)
 
 
 def dispersed_start(rng: np.random.Generator, target: Target) -> Point:

@@ -12,10 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nearfield._checks import check_whole
 from nearfield.families import FieldFamily
 from nearfield.field import LabelField
-from nearfield.inference._chains import run_chains
+from nearfield.inference._chains import check_run, run_chains
 from nearfield.inference._draws import draw_from_random_start
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors
@@ -58,7 +57,7 @@ class AuxiliarySampler:
     ) -> tuple[AuxiliaryState, AuxiliaryInfo]:
         """Propose parameters, draw auxiliary labels from their field, and weigh the two."""
         target = self.target
-        point = target.at(propose(rng, walk, state.point, target.family.is_discrete))
+        point = target.at(propose(rng, walk, target, state.point))
         if point is None:
             return state, AuxiliaryInfo(0.0, is_accepted=False)
         proposal = self.init(rng, point)
@@ -123,10 +122,7 @@ class AuxiliaryVariable:
     checkpoint: str | PathLike[str] | None = None
 
     def __post_init__(self) -> None:
-        check_whole(self.n_draws, "n_draws", minimum=1)
-        check_whole(self.n_burn, "n_burn", minimum=0)
-        check_whole(self.n_sweeps, "n_sweeps", minimum=1)
-        check_whole(self.n_chains, "n_chains", minimum=1)
+        check_run(self)
 
     def infer(
         self,

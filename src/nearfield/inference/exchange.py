@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nearfield._checks import check_whole
 from nearfield.families import FieldFamily
-from nearfield.inference._chains import run_chains
+from nearfield.inference._chains import check_run, run_chains
 from nearfield.inference._draws import draw_from_labels, draw_from_random_start
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors
@@ -61,7 +60,7 @@ class ExchangeSampler:
     ) -> tuple[ExchangeState, ExchangeInfo]:
         """Propose parameters, draw labels from their field, and offer to swap the two pairs."""
         target, point = self.target, state.point
-        proposal = target.at(propose(rng, walk, point, target.family.is_discrete))
+        proposal = target.at(propose(rng, walk, target, point))
         if proposal is None:
             return state, ExchangeInfo(0.0, is_accepted=False)
         auxiliary = indicators(self.draw_auxiliary(rng, proposal), target.family.n_classes)
@@ -102,8 +101,9 @@ class Exchange:
     """Settings of the exchange algorithm; the defaults are the paper's.
 
     A Gaussian random walk on (beta, log sigma), or on (beta, k) with k rounded. Its size and
-    shape adapt during burn-in and are fixed after it. The draws are exact when the auxiliary
-    labels are; Gibbs sampling makes them as close as `n_sweeps` is large.
+    shape adapt during burn-in and are fixed after it; one step in eight is a large one, for thin
+    tails and second modes. The draws are exact when the auxiliary labels are; Gibbs sampling makes
+    them as close as `n_sweeps` is large.
 
     Parameters
     ----------
@@ -134,10 +134,7 @@ class Exchange:
     checkpoint: str | PathLike[str] | None = None
 
     def __post_init__(self) -> None:
-        check_whole(self.n_draws, "n_draws", minimum=1)
-        check_whole(self.n_burn, "n_burn", minimum=0)
-        check_whole(self.n_sweeps, "n_sweeps", minimum=1)
-        check_whole(self.n_chains, "n_chains", minimum=1)
+        check_run(self)
         _check_choice(self.auxiliary, "auxiliary", AUXILIARIES)
         _check_choice(self.start, "start", STARTS)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from nearfield._checks import check_positive
 from nearfield.families import FieldFamily
@@ -26,6 +26,7 @@ from nearfield.inference._quadrature import (
 )
 
 _N_SCAN = 24
+_FIRST_DENSITY = 0.5  # of scales that only show where to put others
 
 
 @dataclass(frozen=True)
@@ -58,21 +59,26 @@ class Pseudolikelihood:
         """Compute the posterior of (beta, scale); nothing in it is random or runs for long."""
         check_positive(self.density, "density")
         labels, priors = check_problem(family, labels, priors, needs_joint=False)
-        return _integrate(family, labels, priors, self.density)
+        return _integrate(family, labels, priors, family.external_field, self.density)
 
 
 def pseudolikelihood_estimate(
-    family: FieldFamily, labels: NDArray[np.int64], priors: Priors | None = None
+    family: FieldFamily,
+    labels: NDArray[np.int64],
+    priors: Priors | None = None,
+    external_field: ArrayLike | None = None,
 ) -> tuple[float, float]:
     """Return the most probable scale of the pseudolikelihood posterior and the mean beta there.
 
     The prior of beta is cut to beta > 0 where it allows that: in a stratified sample every point
     has one fellow less than the others have, which pseudolikelihood can take for repulsion.
+    `external_field` stands in for that of the family.
     """
     labels, priors = check_problem(family, labels, priors, needs_joint=False)
     if priors.beta.sf(0.0) > 0.0:
         priors = Priors(_AboveZero(priors.beta), priors.scale)
-    posterior = _integrate(family, labels, priors)
+    external_field = family.external_field if external_field is None else external_field
+    posterior = _integrate(family, labels, priors, external_field)
     scales, index = np.unique(posterior.scale, return_inverse=True)
     scale = scales[np.argmax(np.bincount(index, posterior.weight))]
     is_there = posterior.scale == scale
@@ -90,16 +96,18 @@ def log_pseudolikelihood(
     .. math:: \sum_i \log p(y_i \mid y_{-i})
               = -\sum_i \log \sum_g \exp(\alpha_g - \alpha_{y_i} + \beta (h_{ig} - h_{i y_i}))
     """
+    # One row to each of the other classes, so that a sum over classes runs along whole rows.
+    others = (labels + np.arange(1, support.shape[1])[:, None]) % support.shape[1]
     sites = np.arange(len(labels))
-    is_other = np.arange(support.shape[1]) != labels[:, None]
-    shape = len(labels), support.shape[1] - 1
-    gains = (support - support[sites, labels][:, None])[is_other].reshape(shape)
-    offsets = (external_field - external_field[labels][:, None])[is_other].reshape(shape)
+    gains = support[sites, others] - support[sites, labels]
+    offsets = external_field[others] - external_field[labels]
 
     def evaluate(betas: NDArray[np.float64]) -> NDArray[np.float64]:
-        log_odds = offsets + np.asarray(betas)[:, None, None] * gains
+        log_odds = np.asarray(betas)[:, None, None] * gains
+        log_odds += offsets
         np.minimum(log_odds, 700.0, out=log_odds)  # exp(-700) is as good as never
-        return -np.log1p(np.exp(log_odds, out=log_odds).sum(axis=2)).sum(axis=1)
+        np.exp(log_odds, out=log_odds)
+        return -np.log1p(log_odds.sum(axis=1)).sum(axis=1)
 
     return evaluate
 
@@ -118,22 +126,26 @@ class _AboveZero:
         return max(float(self.prior.isf((1.0 - q) * self.prior.sf(0.0))), 0.0)
 
 
-def _integrate(family, labels, priors, density: float = 1.0) -> Posterior:
+def _integrate(family, labels, priors, external_field, density: float = 1.0) -> Posterior:
+    alpha = check_external_field(external_field, family.n_classes)
+    known: dict[float, Row] = {}
+
+    def integrate(rule: ScaleRule) -> list[Row]:
+        """Integrate over beta at each scale of a rule that is not known already."""
+        hint = None
+        for scale in rule.scales.tolist():
+            if scale not in known:
+                log_likelihood = log_pseudolikelihood(family.support(scale, labels), labels, alpha)
+                known[scale] = integrate_row(log_likelihood, priors, hint)
+            hint = known[scale]
+        return [known[scale] for scale in rule.scales.tolist()]
+
     rule = scan_rule(family, *scale_interval(family, priors), _N_SCAN)
-    rows = _integrate_rows(family, labels, priors, rule)
+    rows = integrate(rule)
     outside = 0.0
-    for stage_density in (1.0, density):  # the first shows where to put the second
+    for stage_density in (_FIRST_DENSITY, density):  # the first shows where to put the second
         totals = row_totals(rule, rows, priors)
         finer = final_rule(family, rule, totals, stage_density)
         outside += mass_outside(rule, totals, finer)
-        rule, rows = finer, _integrate_rows(family, labels, priors, finer)
+        rule, rows = finer, integrate(finer)
     return assemble(rule, rows, priors, family.scale_name, outside_mass=outside)
-
-
-def _integrate_rows(family, labels, priors, rule: ScaleRule) -> list[Row]:
-    alpha = check_external_field(family.external_field, family.n_classes)
-    rows: list[Row] = []
-    for scale in rule.scales:
-        log_likelihood = log_pseudolikelihood(family.support(scale, labels), labels, alpha)
-        rows.append(integrate_row(log_likelihood, priors, rows[-1] if rows else None))
-    return rows
