@@ -9,12 +9,13 @@ from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors
 from nearfield.inference.auxiliary import AuxiliaryVariable
 from nearfield.inference.exchange import Exchange
-from nearfield.inference.path import log_partition_curve
+from nearfield.inference.path import PathSampling, log_partition_curve
 from nearfield.inference.pseudolikelihood import Pseudolikelihood
 
 __all__ = [
     "AuxiliaryVariable",
     "Exchange",
+    "PathSampling",
     "Posterior",
     "Priors",
     "Pseudolikelihood",

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import PchipInterpolator
 from sklearn.exceptions import ConvergenceWarning
 
 from nearfield._checks import check_whole
@@ -151,11 +152,18 @@ class Posterior:
         if not ((levels >= 0.0) & (levels <= 1.0)).all():
             raise ValueError(f"Expected 0 <= q <= 1; got q={q!r}. Give probabilities.")
         quantiles = {
-            name: _quantiles(values, self.weight, levels, is_discrete=name == "k")
+            name: self._quantiles_of(name, values, levels)
             for name, values in self._parameters().items()
         }
         frame = pd.DataFrame(quantiles, index=levels)
         return frame if np.ndim(q) else frame.iloc[0]
+
+    def _quantiles_of(self, name, values, levels):
+        if name == "k":
+            return _whole_quantiles(values, self.weight, levels)
+        interpolate = np.interp if self.is_draws else _smooth_interpolation
+        unique, mass = _aggregate(values, self.weight)
+        return interpolate(levels, np.cumsum(mass) - 0.5 * mass, unique)
 
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """Summarise each parameter in a row.
@@ -295,13 +303,19 @@ def _aggregate(
     return unique, np.bincount(index, weights=weight.ravel()).astype(np.float64)
 
 
-def _quantiles(values, weight, levels, is_discrete):
+def _whole_quantiles(values, weight, levels):
+    """Give the first value at which the cumulative weight reaches each level."""
     unique, mass = _aggregate(values, weight)
-    cumulative = np.cumsum(mass)
-    if is_discrete:
-        first = np.searchsorted(cumulative, levels - 1e-12)
-        return unique[np.minimum(first, len(unique) - 1)]
-    return np.interp(levels, cumulative - 0.5 * mass, unique)
+    first = np.searchsorted(np.cumsum(mass), levels - 1e-12)
+    return unique[np.minimum(first, len(unique) - 1)]
+
+
+def _smooth_interpolation(x, points, values):
+    """Interpolate by a smooth function that rises where the values do (PCHIP)."""
+    points, first = np.unique(points, return_index=True)
+    if len(points) == 1:
+        return np.full(len(x), values[0])
+    return PchipInterpolator(points, values[first])(np.clip(x, points[0], points[-1]))
 
 
 def _check_values(

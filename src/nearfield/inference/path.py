@@ -1,134 +1,165 @@
-"""Path sampling: log z along beta, from its known value at zero."""
+"""Path sampling: the posterior by quadrature, with log z from draws along paths from beta = 0.
+
+1. A rough scan (`_scan`): chains annealed from beta = 0, where z is known, at a few scales.
+2. Points (beta, scale) placed over the posterior as far as it is known, with rungs down to
+   beta = 0 (`_ladder`), and eight independent groups of chains that walk through them (`_pool`).
+3. All draws together give log z everywhere (`_mbar`), at scales and betas placed anew where the
+   posterior now shows to be (`_panels`, `_cells`, `_grid`).
+4. More draws where log z is worth too few of them; then the posterior, the evidence, and the
+   errors of both from leaving out each group (`_stage`).
+"""
 
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
-from nearfield._checks import check_generator, check_positive
-from nearfield.field import LabelField
-from nearfield.inference._flat import (
-    FROZEN,
-    FlatChain,
-    Ladder,
-    LogPartition,
-    anneal,
-    first_weight,
-    joined,
-    largest_agreement,
-    learn_weight,
-    reweighted_log_partition,
-)
+from nearfield._checks import check_generator, check_positive, check_whole
+from nearfield.families import FieldFamily
+from nearfield.inference._border import check_problem
+from nearfield.inference._ladder import Spread, plan_draws
+from nearfield.inference._pool import AgreementTable, Pool, draw_pool
+from nearfield.inference._posterior import Posterior
+from nearfield.inference._priors import Priors
+from nearfield.inference._problem import Problem
+from nearfield.inference._progress import progress
+from nearfield.inference._stage import Outlook, rough_outlook
+from nearfield.inference.curve import log_partition_curve
 
-_PILOT_SWEEPS = 1_000
-_MAX_SWEEPS = 1_000_000
-_LEARNING = 5  # sweeps to learn a weight, a squared number of rungs
-_MIN_DRAWS = 100.0  # a reweighted run must be worth so many draws
+__all__ = ["PathSampling", "log_partition_curve"]
+
+_MAX_ROUNDS = 6
+_ROUGH_SPREAD = Spread(n_rows=8, drop=7.0, spacing=1.8, rung_spacing=1.8)
+_N_SMOOTH_ROWS, _N_STEP_ROWS = 10, 16
+_DROP, _SPACING = 5.0, 1.2
 
 
-def log_partition_curve(
-    rng: np.random.Generator,
-    field: LabelField,
-    betas: ArrayLike,
-    *,
-    target_error: float = 0.03,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    r"""Estimate log z at each beta, with a standard error.
+@dataclass(frozen=True)
+class PathSampling:
+    r"""Settings of path sampling; nothing needs to be set.
 
-    .. math:: \log z(\beta) = \log z(0) + \log E_0[\exp(\beta S)]
+    .. math:: \log z(\beta, \sigma) = \log z(0) + \int_0^\beta E[S] \, d\beta'
 
-    by one chain that wanders over all agreements from beta = 0 to the last beta, reweighted
-    (`nearfield.inference._flat` says why). The standard error is a jackknife over blocks of the
-    run.
+    taken literally needs a ladder of betas at every sigma. Here draws at points over the
+    posterior, linked to beta = 0 by one ladder on each side of it, are pooled: every draw tells
+    about every point by reweighting (MBAR), so that a few thousand draws give the posterior, the
+    evidence and the errors of both. The same posterior as `Exchange`, without a chain over the
+    parameters.
 
     Parameters
     ----------
-    rng : numpy.random.Generator
-    field : LabelField
-    betas : array-like, shape (m,)
-        Any real numbers, in any order.
-    target_error : float
-        The standard error aimed at; the run ends at that, or after a million sweeps.
+    n_draws : int
+        Draws at each visit of a point; each of eight groups of chains visits it twice.
+    scale_density : float
+        How densely scales are placed; 1 is enough, and 2 shows that it was.
+    beta_density : float
+        The same for betas.
 
-    Returns
-    -------
-    log_z, standard_error : ndarrays, shape (m,)
-
-    Warns
-    -----
-    ConvergenceWarning
-        Where the chain did not come to the agreements of some beta. That happens in fields of
-        several tight groups at large beta: label by label they cannot merge.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearfield.distances import distance_matrix
+    >>> from nearfield.families import DistanceFamily
+    >>> from nearfield.inference import PathSampling
+    >>> points = np.random.default_rng(0).normal(size=(20, 2))
+    >>> labels = (points[:, 0] > 0).astype(int)
+    >>> family = DistanceFamily(distance_matrix(points), "gaussian", 2)
+    >>> posterior = PathSampling().infer(np.random.default_rng(1), family, labels)
+    >>> bool(posterior.log_evidence > -20 * np.log(2))  # than labels at random
+    True
     """
-    check_generator(rng)
-    betas = np.asarray(betas, dtype=np.float64)
-    if betas.ndim != 1 or betas.size == 0 or not np.isfinite(betas).all():
-        raise ValueError(
-            f"Expected finite betas of shape (m,) with m >= 1; got {betas!r}. Give a list of betas."
-        )
-    check_positive(target_error, "target_error")
-    chain = flat_chain(rng, field, float(betas.min()), float(betas.max()))
-    run = chain.run(rng, 2 * _PILOT_SWEEPS)
-    while True:
-        estimate = reweighted_log_partition(field, chain.weight, run, betas)
-        n_done, worst = len(run.agreements), estimate.error.max()
-        is_good = worst <= target_error and estimate.n_draws.min() >= _MIN_DRAWS
-        if is_good or n_done >= _MAX_SWEEPS:
-            _warn_if_short(field, betas, estimate)
-            return estimate.log_z, estimate.error
-        n_wanted = n_done * np.clip((1.1 * worst / target_error) ** 2, 2.0, 8.0)
-        n_more = int(min(n_wanted, _MAX_SWEEPS)) - n_done
-        run = run + chain.run(rng, n_more)
+
+    n_draws: int = 4
+    scale_density: float = 1.0
+    beta_density: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_whole(self.n_draws, "n_draws", minimum=1)
+        check_positive(self.scale_density, "scale_density")
+        check_positive(self.beta_density, "beta_density")
+
+    def infer(
+        self,
+        rng: np.random.Generator,
+        family: FieldFamily,
+        labels: ArrayLike,
+        priors: Priors | None = None,
+        *,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> Posterior:
+        """Compute the posterior of beta and the scale.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        family : FieldFamily
+        labels : array-like of int, shape (n,)
+        priors : Priors, optional
+            The paper's by default.
+        n_jobs : int, optional
+            Scales and groups of chains to run at a time; the answer does not depend on it.
+        verbose : int
+            A progress bar from 1 on.
+
+        Returns
+        -------
+        posterior : Posterior
+            Nodes, with the log evidence, errors and a bound on the mass outside.
+
+        Warns
+        -----
+        ConvergenceWarning
+            Where, after several rounds of draws, log z still rests on too few of them.
+        """
+        check_generator(rng)
+        problem = Problem(family, *check_problem(family, labels, priors))
+        # The matrices are small: threads of BLAS would wait for each other, and for ours.
+        with (
+            threadpool_limits(limits=1, user_api="blas"),
+            progress(_MAX_ROUNDS + 2, type(self).__name__, verbose) as advance,
+        ):
+            return self._run(rng, problem, n_jobs, advance)
+
+    def _run(self, rng, problem: Problem, n_jobs, advance) -> Posterior:
+        table = AgreementTable(problem.family, n_jobs)
+        outlook = rough_outlook(rng, problem, n_jobs)
+        advance()
+        pool = self._draw(rng, outlook, _ROUGH_SPREAD, None, 1, n_jobs)
+        outlook, outside = outlook.improved(pool, table).narrowed(self.scale_density)
+        stage = outlook.improved(pool, table)
+        advance()
+        spread, needs = self._spread(problem), np.ones(len(outlook.rule.scales))
+        for _ in range(_MAX_ROUNDS):
+            pool = pool + self._draw(rng, stage.outlook, spread, needs, self.n_draws, n_jobs)
+            stage = stage.outlook.improved(pool, table)
+            advance()
+            needs = stage.row_needs()
+            if needs.max() <= 1.0:
+                return stage.posterior(outside)
+        _warn(needs.max())
+        return stage.posterior(outside)
+
+    @staticmethod
+    def _draw(rng, outlook: Outlook, spread, needs, n_draws, n_jobs) -> Pool:
+        plan = plan_draws(outlook.problem, outlook.rule, outlook.rows, spread, needs)
+        scales = outlook.rule.scales
+        return draw_pool(rng, outlook.problem.family, scales, plan, n_draws, n_jobs)
+
+    def _spread(self, problem: Problem) -> Spread:
+        n_rows = _N_SMOOTH_ROWS if problem.family.is_smooth else _N_STEP_ROWS
+        spacing = _SPACING / self.beta_density
+        return Spread(int(np.ceil(n_rows * self.scale_density)), _DROP, spacing, spacing)
 
 
-def _warn_if_short(field: LabelField, betas: NDArray[np.float64], estimate: LogPartition) -> None:
-    """Say so where the chain has not been where a beta is: the error is then no guide.
-
-    It shows in few effective draws, or in a z below what labels all the same contribute alone.
-    """
-    log_same = logsumexp(field.n_points * field.external_field)
-    least = log_same + betas * largest_agreement(field)
-    is_short = (estimate.n_draws < _MIN_DRAWS) | (estimate.log_z + 3.0 * estimate.error < least)
-    if is_short.any():
-        warnings.warn(
-            f"The chain did not reach the agreements of beta={betas[is_short][0]:g}: log z there "
-            f"is {estimate.log_z[is_short][0]:g} from {estimate.n_draws[is_short][0]:.0f} "
-            f"effective draws, and cannot be below {least[is_short][0]:g}. Its standard error "
-            "cannot be trusted; ask for betas closer to zero.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-
-
-def flat_chain(
-    rng: np.random.Generator, field: LabelField, beta_low: float, beta_high: float
-) -> FlatChain:
-    """Make a chain that wanders over the agreements of all betas in a range around zero."""
-    labels = rng.integers(field.n_classes, size=field.n_points)
-    ladder = beta_ladder(rng, field, labels, beta_low, beta_high)
-    chain = FlatChain.start(field, first_weight(ladder, largest_agreement(field)), labels)
-    learn_weight(rng, chain, _LEARNING * len(ladder.betas) ** 2)
-    return chain
-
-
-def beta_ladder(
-    rng: np.random.Generator,
-    field: LabelField,
-    labels: NDArray[np.int64],
-    beta_low: float,
-    beta_high: float,
-) -> Ladder:
-    """Anneal from zero to both ends of a range, or to where the field is frozen."""
-
-    def is_high_enough(beta: float, mean: float, spread: float) -> bool:
-        return beta >= beta_high or spread < FROZEN
-
-    def is_low_enough(beta: float, mean: float, spread: float) -> bool:
-        return beta <= beta_low or spread < FROZEN
-
-    ladder = anneal(rng, field, labels, is_high_enough)
-    if beta_low < 0.0:
-        ladder = joined(anneal(rng, field, labels, is_low_enough, sign=-1), ladder)
-    return ladder
+def _warn(need: float) -> None:
+    warnings.warn(
+        f"After {_MAX_ROUNDS} rounds of draws log z still rests on too few of them, by a factor "
+        f"of {need**2:.1f}, at some scale where the posterior is; its errors may be too small. "
+        "Raise n_draws, or compare with Exchange.",
+        ConvergenceWarning,
+        stacklevel=4,  # whoever called infer
+    )

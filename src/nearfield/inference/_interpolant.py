@@ -1,0 +1,76 @@
+"""Log z as a smooth function of beta, from its values and slopes at some betas."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class LogPartition(NamedTuple):
+    """Cubic pieces through log z and its slope E[S] at ascending betas; straight beyond them.
+
+    Log z is convex, so that a straight continuation is never above it.
+    """
+
+    betas: NDArray[np.float64]
+    log_z: NDArray[np.float64]
+    slopes: NDArray[np.float64]
+
+    def __call__(self, betas: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Evaluate log z."""
+        knots = self.betas
+        inside = np.clip(betas, knots[0], knots[-1])
+        left = np.clip(np.searchsorted(knots, inside, side="right") - 1, 0, len(knots) - 2)
+        step = knots[left + 1] - knots[left]
+        t = (inside - knots[left]) / step
+        values = cubic(
+            t,
+            step,
+            (self.log_z[left], self.log_z[left + 1]),
+            (self.slopes[left], self.slopes[left + 1]),
+        )
+        slope = np.where(betas < knots[0], self.slopes[0], self.slopes[-1])
+        return values + slope * (betas - inside)
+
+    def continued(self, other: "LogPartition") -> "LogPartition":
+        """Go on beyond both ends as another curve does."""
+        parts = [self]
+        first, last = self.betas[0], self.betas[-1]
+        for is_part, end, value in (
+            (other.betas < first, first, self.log_z[0]),
+            (other.betas > last, last, self.log_z[-1]),
+        ):
+            if is_part.any():
+                shift = value - other(np.array([end]))[0]
+                part = LogPartition(
+                    other.betas[is_part], other.log_z[is_part] + shift, other.slopes[is_part]
+                )
+                parts = [part, *parts] if end == first else [*parts, part]
+        return LogPartition(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+    def evenly(
+        self, low: float, high: float, spacing: float, *, frozen: float = 0.3, n_least: int = 2
+    ) -> NDArray[np.float64]:
+        r"""Place betas from one to another, about so far apart in what one draw can tell.
+
+        .. math:: \int \mathrm{sd}(S) \, d\beta \approx \sum \sqrt{\Delta E[S]\, \Delta\beta}
+
+        and `frozen` for every factor e in beta, so that something is placed where the field is
+        frozen too.
+        """
+        is_inside = (self.betas > low) & (self.betas < high)
+        grid = np.concatenate([[low], self.betas[is_inside], [high]])
+        means = np.interp(grid, self.betas, np.maximum.accumulate(self.slopes))
+        steps = np.sqrt(np.diff(means) * np.diff(grid)) + frozen * np.diff(np.arcsinh(grid))
+        lengths = np.concatenate([[0.0], np.cumsum(steps)])
+        n = max(int(np.ceil(lengths[-1] / spacing)) + 1, n_least)
+        return np.interp(np.linspace(0.0, lengths[-1], n), lengths, grid)
+
+
+def cubic(t, step, values, slopes):
+    """Evaluate the cubic with given values and slopes at both ends of a step, at its part t."""
+    return (
+        values[0] * ((1.0 + 2.0 * t) * (1.0 - t) ** 2)
+        + values[1] * (t**2 * (3.0 - 2.0 * t))
+        + step * (t * (1.0 - t)) * (slopes[0] * (1.0 - t) - slopes[1] * t)
+    )

@@ -1,0 +1,84 @@
+"""Scales placed where the posterior is: close together where its density is large."""
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss
+from numpy.typing import NDArray
+
+from nearfield.inference._problem import Problem
+from nearfield.inference._quadrature import ScaleRule
+
+_FLATTENED = 0.25  # scales follow this power of the density: tails need some too
+_LOWEST = 30.0  # and the density where it is within exp(-30) of the largest
+_NODES_A_PANEL = 4
+_N_FINE = 40  # points between two scales, to find the edges of panels
+
+
+def scale_bounds(
+    problem: Problem, rule: ScaleRule, log_totals: NDArray[np.float64], drop: float
+) -> tuple[float, float]:
+    """Return the scales between which the tilted log density is within `drop` of the largest.
+
+    Parameters
+    ----------
+    log_totals : ndarray, shape (R,)
+        Log posterior masses of the rows of the rule.
+    """
+    log_density = tilted_log_density(problem, rule, log_totals)
+    inside = np.flatnonzero(log_density > log_density.max() - drop)
+    padded = np.concatenate([[rule.low], rule.scales, [rule.high]])
+    return float(padded[inside[0]]), float(padded[inside[-1] + 2])
+
+
+def tilted_log_density(
+    problem: Problem, rule: ScaleRule, log_totals: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Log density in the log of the scale (for k, in k), tilted towards far scales."""
+    is_discrete = problem.family.is_discrete
+    log_widths = rule.log_weights - (0.0 if is_discrete else np.log(rule.scales))
+    return log_totals - log_widths + tilt(rule.scales, log_totals)
+
+
+def tilt(scales: NDArray[np.float64], log_masses: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""How much more far scales count: they matter for the standard deviation.
+
+    .. math:: \log(1 + (\sigma - \bar\sigma)^2 / \mathrm{var}(\sigma))
+    """
+    weight = np.exp(log_masses - log_masses.max())
+    mean = np.average(scales, weights=weight)
+    variance = np.average((scales - mean) ** 2, weights=weight)
+    return np.log1p((scales - mean) ** 2 / max(variance, 1e-300))
+
+
+def flattened(log_density: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give the density, flattened, that scales are placed by."""
+    largest = log_density.max()
+    return np.exp(_FLATTENED * (np.maximum(log_density, largest - _LOWEST) - largest))
+
+
+def panel_rule(
+    problem: Problem,
+    rule: ScaleRule,
+    log_totals: NDArray[np.float64],
+    bounds: tuple[float, float],
+    n_scales: int,
+) -> ScaleRule:
+    """Place scales by Gauss-Legendre in their logarithm, on panels of equal flattened mass."""
+    log_density = tilted_log_density(problem, rule, log_totals)
+    logs, ends = np.log(rule.scales), np.log(bounds)
+    knots = np.unique(np.clip(np.concatenate([ends, logs]), *ends))
+    fine = np.unique(np.linspace(knots[:-1], knots[1:], _N_FINE))
+    density = flattened(np.interp(fine, logs, log_density))
+    steps = 0.5 * (density[1:] + density[:-1]) * np.diff(fine)
+    cumulative = np.concatenate([[0.0], np.cumsum(steps)])
+    n_panels = int(np.ceil(n_scales / _NODES_A_PANEL))
+    edges = np.interp(np.linspace(0.0, cumulative[-1], n_panels + 1), cumulative, fine)
+    points, weights = leggauss(_NODES_A_PANEL)
+    half = 0.5 * np.diff(edges)[:, None]
+    middles = (0.5 * (edges[1:] + edges[:-1])[:, None] + half * points).ravel()
+    return ScaleRule(np.exp(middles), np.log(half * weights).ravel() + middles, *bounds)
+
+
+def every_k(bounds: tuple[float, float]) -> ScaleRule:
+    """Take every k."""
+    every = np.arange(int(bounds[0]), int(bounds[1]) + 1, dtype=float)
+    return ScaleRule(every, np.zeros(len(every)), *bounds)

@@ -1,0 +1,48 @@
+"""What path sampling works on: the family, the labels and the priors, with what follows."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from nearfield.families import FieldFamily
+from nearfield.field import check_external_field
+from nearfield.inference._priors import Priors
+
+_TAIL = 1e-13  # of the prior of beta, beyond which nothing is looked at
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The posterior up to its unknown constants."""
+
+    family: FieldFamily
+    labels: NDArray[np.int64]
+    priors: Priors
+
+    @cached_property
+    def beta_support(self) -> tuple[float, float]:
+        """The betas between which the prior is."""
+        low, high = self.priors.beta.ppf([_TAIL, 1.0 - _TAIL])
+        return float(low), float(high)
+
+    @cached_property
+    def log_external(self) -> float:
+        """What the external field adds to the log potential of the observed labels."""
+        return float(self._alpha[self.labels].sum())
+
+    @cached_property
+    def log_z_at_zero(self) -> float:
+        """Log z at beta = 0, known exactly at every scale."""
+        return self.family.n_points * float(logsumexp(self._alpha))
+
+    @cached_property
+    def _alpha(self) -> NDArray[np.float64]:
+        return check_external_field(self.family.external_field, self.family.n_classes)
+
+    def log_beta(self, parts: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+        """Evaluate the log prior of several arrays of betas at once: a call is what costs."""
+        values = self.priors.log_beta(np.concatenate(parts))
+        return np.split(values, np.cumsum([len(part) for part in parts])[:-1])

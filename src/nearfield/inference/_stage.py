@@ -1,0 +1,162 @@
+"""What path sampling knows at some point: log z at the scales of a rule, ever better."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from nearfield.inference._cells import RowMasses, cell_rule, cell_totals, merged_rule
+from nearfield.inference._grid import (
+    Estimates,
+    Nodes,
+    estimate,
+    integrate,
+    place_knots,
+    read_knots,
+    rows_of,
+)
+from nearfield.inference._panels import every_k, panel_rule, scale_bounds
+from nearfield.inference._pool import N_GROUPS, AgreementTable, Pool
+from nearfield.inference._posterior import Posterior
+from nearfield.inference._problem import Problem
+from nearfield.inference._quadrature import ScaleRule, scale_interval, scan_rule
+from nearfield.inference._scan import ScaleRow, row_between, scan_scales
+
+_N_SCAN = 12
+_N_ROUGH = 24  # scales of the first draws
+_N_SMOOTH, _N_STEPS = 32, 80  # of the last ones
+_ROUGH_DROP, _DROP = 20.0, 12.0  # scales go to where the log density has fallen by so much
+_MIN_EFFECTIVE = 40.0  # draws that log z must be worth where the posterior is
+_HEAVY = 4.0  # that is where a node's log mass is within so much of the largest
+_MIN_WEIGHT = 1e-9  # of a node
+
+
+class Outlook(NamedTuple):
+    """What is known of log z at the scales of a rule, before draws are used for it."""
+
+    problem: Problem
+    rule: ScaleRule
+    rows: list[ScaleRow]
+    rough: list[ScaleRow]  # the same, from the scan alone
+    agreements: NDArray[np.float64]  # of the observed labels, shape (R,)
+
+    def at(self, rule: ScaleRule) -> "Outlook":
+        """Move to other scales, with what is known there by interpolation."""
+        rows, rough = (
+            [row_between(self.rule.scales, known, scale) for scale in rule.scales]
+            for known in (self.rows, self.rough)
+        )
+        return Outlook(self.problem, rule, rows, rough, _observed(self.problem, rule))
+
+    def improved(self, pool: Pool, table: AgreementTable) -> "Stage":
+        """Estimate log z anew from a pool of draws."""
+        knots = place_knots(self.problem, self.rows)
+        n_rows = len(self.rule.scales)
+        at_all = table.at(pool.labelings, np.concatenate([self.rule.scales, pool.scales]))
+        estimates = estimate(
+            pool, at_all[:, n_rows:], at_all[:, :n_rows], self.problem.log_z_at_zero, knots
+        )
+        nodes = integrate(self.problem, self.rule, self.agreements, knots, estimates)
+        rows = rows_of(knots, estimates, self.agreements, self.rough)
+        return Stage(self._replace(rows=rows), estimates, nodes)
+
+
+class Stage(NamedTuple):
+    """Log z at the scales of a rule, and the posterior that follows."""
+
+    outlook: Outlook
+    estimates: Estimates
+    nodes: Nodes
+
+    def totals(self) -> NDArray[np.float64]:
+        """Return the log posterior mass of each row, shape (R,)."""
+        log_masses = self.nodes.log_masses[0]
+        largest = log_masses.max()
+        sums = np.bincount(
+            self.nodes.rows, np.exp(log_masses - largest), len(self.outlook.rule.scales)
+        )
+        return np.log(np.maximum(sums, 1e-300)) + largest
+
+    def narrowed(self, density: float) -> tuple[Outlook, float]:
+        """Move to scales placed where the posterior is; return also the mass left outside."""
+        problem, totals = self.outlook.problem, self.totals()
+        bounds = scale_bounds(problem, self.outlook.rule, totals, _DROP)
+        if problem.family.is_discrete:
+            rule = every_k(bounds)
+        elif problem.family.is_smooth:
+            n_scales = int(np.ceil(_N_SMOOTH * density))
+            rule = panel_rule(problem, self.outlook.rule, totals, bounds, n_scales)
+        else:
+            cells = cell_rule(problem, bounds)
+            guessed = cell_totals(
+                problem,
+                cells,
+                _observed(problem, cells),
+                self.outlook.rule.scales,
+                self._row_masses(),
+            )
+            rule = merged_rule(problem, cells, guessed, int(np.ceil(_N_STEPS * density)))
+        is_outside = (self.outlook.rule.scales < bounds[0]) | (self.outlook.rule.scales > bounds[1])
+        outside = np.exp(totals - logsumexp(totals))[is_outside].sum()
+        return self.outlook.at(rule), float(outside)
+
+    def _row_masses(self) -> list[RowMasses]:
+        problem, rule, *_, agreements = self.outlook
+        log_rows = rule.log_weights + problem.priors.log_scale(rule.scales)
+        masses = []
+        for row, (log_row, agreement) in enumerate(zip(log_rows, agreements, strict=True)):
+            is_row = self.nodes.rows == row
+            log_masses = self.nodes.log_masses[0, is_row] - log_row
+            masses.append(RowMasses(self.nodes.betas[is_row], log_masses, agreement))
+        return masses
+
+    def row_needs(self) -> NDArray[np.float64]:
+        """Return how much more each row needs draws than it has, shape (R,); one for enough."""
+        log_masses = self.nodes.log_masses[0]
+        heavy = log_masses > log_masses.max() - _HEAVY
+        n_effective = np.full(len(self.outlook.rule.scales), np.inf)
+        found = self.estimates.n_effective[self.nodes.knots[heavy]]
+        np.minimum.at(n_effective, self.nodes.rows[heavy], found)
+        return np.sqrt(_MIN_EFFECTIVE / np.clip(n_effective, 1.0, _MIN_EFFECTIVE))
+
+    def posterior(self, outside_mass: float) -> Posterior:
+        """Make the record, with errors from leaving out each group of draws."""
+        log_masses, scales = self.nodes.log_masses, self.outlook.rule.scales[self.nodes.rows]
+        log_evidence = logsumexp(log_masses, axis=1)
+        weights = np.exp(log_masses - log_evidence[:, None])
+        means = weights @ np.stack([self.nodes.betas, scales], axis=1)
+        jackknife = np.sqrt(N_GROUPS - 1.0)
+        keep = weights[0] > _MIN_WEIGHT
+        return Posterior.from_nodes(
+            self.nodes.betas[keep],
+            scales[keep],
+            weights[0, keep] / weights[0, keep].sum(),
+            self.outlook.problem.family.scale_name,
+            log_evidence=float(log_evidence[0]),
+            log_evidence_error=float(jackknife * log_evidence[1:].std()),
+            mean_error=jackknife * means[1:].std(axis=0),
+            outside_mass=outside_mass,
+        )
+
+
+def rough_outlook(rng: np.random.Generator, problem: Problem, n_jobs: int | None) -> Outlook:
+    """Scan all scales roughly, and place scales where the posterior may be."""
+    family = problem.family
+    rule = scan_rule(family, *scale_interval(family, problem.priors), _N_SCAN)
+    rows = scan_scales(rng, problem, rule.scales, n_jobs)
+    agreements = np.array([row.agreement for row in rows])
+    knots = place_knots(problem, rows)
+    estimates = read_knots(knots, rows)
+    nodes = integrate(problem, rule, agreements, knots, estimates)
+    outlook = Outlook(problem, rule, rows, rows, agreements)
+    totals = Stage(outlook, estimates, nodes).totals()
+    bounds = scale_bounds(problem, rule, totals, _ROUGH_DROP)
+    if family.is_discrete:
+        return outlook.at(every_k(bounds))
+    return outlook.at(panel_rule(problem, rule, totals, bounds, _N_ROUGH))
+
+
+def _observed(problem: Problem, rule: ScaleRule) -> NDArray[np.float64]:
+    """Return the agreements of the observed labels at the scales of a rule."""
+    return np.array([problem.family.at(s).agreement(problem.labels) for s in rule.scales])

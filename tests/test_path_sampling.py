@@ -1,0 +1,301 @@
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+from oracle import exact_posterior, tiny_family, tiny_labels, tiny_priors
+from sbc import chi_square_p_value, ecdf_p_value, sbc_ranks
+from scipy import stats
+from sklearn.exceptions import ConvergenceWarning
+
+from nearfield.datasets import (
+    load_crabs,
+    load_glass,
+    load_iris,
+    load_olive,
+    load_pima,
+    load_wine,
+    stratified_split,
+)
+from nearfield.distances import distance_matrix
+from nearfield.enumeration import label_distribution, log_partition
+from nearfield.families import DistanceFamily, NeighborFamily
+from nearfield.inference import Exchange, PathSampling, Priors, _grid, _stage
+from nearfield.inference._interpolant import LogPartition
+from nearfield.inference._mbar import mixture_of
+from nearfield.sampling.agreements import PairTable
+from nearfield.sampling.canonical import Walk, stack_fields, walk_chains
+
+MODELS = ["gaussian", "exponential", "radius", "k"]
+N_SEEDS = 3
+# With eight groups an error has seven degrees of freedom: a z of 6 has probability 5e-4.
+MAX_OFF, MAX_RMS = 6.0, 2.5
+LEVEL = 1e-3
+LOADERS = [load_crabs, load_glass, load_iris, load_olive, load_pima, load_wine]
+
+
+def z_scores(posterior, exact):
+    """How far means and evidence are from the exact ones, in the errors reported."""
+    off = (posterior.mean() - exact.mean()).to_numpy() / posterior.mean_error
+    evidence = (posterior.log_evidence - exact.log_evidence) / posterior.log_evidence_error
+    return np.array([*off, evidence])
+
+
+def compare(family, labels, priors, n_seeds=N_SEEDS, n_scales=120):
+    """Run several seeds; return their z scores, the last posterior and the exact one."""
+    exact = exact_posterior(family, labels, priors, n_scales=n_scales)
+    runs = [
+        PathSampling().infer(np.random.default_rng(seed), family, labels, priors)
+        for seed in range(n_seeds)
+    ]
+    return np.array([z_scores(run, exact) for run in runs]), runs[-1], exact
+
+
+def assert_calibrated(scores):
+    assert np.abs(scores).max() < MAX_OFF
+    assert np.sqrt((scores**2).mean()) < MAX_RMS
+
+
+def training_set(load, kernel="gaussian"):
+    features, target = load(return_X_y=True)
+    train, _ = stratified_split(target, 0.25, random_state=0)
+    points = (features[train] - features[train].mean(axis=0)) / features[train].std(axis=0)
+    n_classes = int(target.max()) + 1
+    return DistanceFamily(distance_matrix(points), kernel, n_classes), target[train]
+
+
+def above_zero(family):
+    return Priors(stats.halfnorm(scale=50.0), stats.uniform(0.0, 100.0))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("model", MODELS)
+def test_path_sampling_gives_the_exact_posterior(model, n_classes):
+    family = tiny_family(model, n_classes=n_classes)
+    n_scales = 250 if model == "radius" else 120
+    scores, posterior, exact = compare(
+        family, tiny_labels(family), tiny_priors(family), n_scales=n_scales
+    )
+    assert_calibrated(scores)
+    # An error of the mean of x sd moves the sd and quantiles by about as much; the oracle's own
+    # grids are good to one part in a hundred.
+    tolerance = 6.0 * posterior.mean_error + 0.012 * exact.sd()
+    assert (abs(posterior.sd() - exact.sd()) < tolerance).all()
+    if model == "k":
+        both = posterior.table().align(exact.table(), fill_value=0.0)
+        assert abs(both[0] - both[1]).max() < 0.03
+        tolerance = tolerance.drop("k")
+    off = (posterior.quantile([0.05, 0.5, 0.95]) - exact.quantile([0.05, 0.5, 0.95])).abs().max()
+    assert (off[tolerance.index] < 2.0 * tolerance).all()
+    assert posterior.outside_mass < 1e-3
+    assert posterior.log_evidence_error < 0.1
+
+
+def test_an_external_field_and_a_negative_beta_are_handled():
+    distances = distance_matrix(np.arange(8.0)[:, None])
+    family = NeighborFamily(distances, 2, external_field=[0.5, -0.2])
+    priors = Priors(stats.norm(0.0, 2.0), stats.randint(1, 3))
+    scores, _, exact = compare(family, np.arange(8) % 2, priors)
+    assert_calibrated(scores)
+    assert exact.mean()["beta"] < -1.0
+
+
+@pytest.mark.parametrize(
+    "priors",
+    [
+        Priors(stats.logistic(0.0, 1.0), stats.lognorm(0.5)),
+        Priors(stats.uniform(0.5, 0.5), stats.uniform(0.5, 1.0)),
+        Priors(stats.uniform(-3.0, 2.0), stats.gamma(2.0, scale=0.5)),
+    ],
+    ids=["unbounded", "hard edges", "below zero alone"],
+)
+def test_priors_of_all_kinds_are_integrated(priors):
+    family = tiny_family("gaussian")
+    scores, posterior, _ = compare(family, tiny_labels(family), priors, n_scales=200)
+    assert_calibrated(scores)
+    low, high = priors.beta.support()
+    assert posterior.beta.min() >= low
+    assert posterior.beta.max() <= high
+
+
+def test_one_k_alone_is_enough():
+    family = tiny_family("k")
+    priors = Priors(stats.norm(0.0, 1.0), stats.randint(3, 4))
+    scores, posterior, _ = compare(family, tiny_labels(family), priors)
+    assert (posterior.k == 3).all()
+    scores = np.delete(scores, 1, axis=1)  # the mean of k has no error
+    assert_calibrated(scores)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_the_comparison_notices_a_wrong_log_z(monkeypatch):
+    right = _grid._reweight
+
+    def wrong(*arguments):
+        log_z, slopes, n_effective = right(*arguments)
+        return 1.02 * log_z, 1.02 * slopes, n_effective
+
+    monkeypatch.setattr(_grid, "_reweight", wrong)
+    family = tiny_family("gaussian")
+    scores, *_ = compare(family, tiny_labels(family), tiny_priors(family), n_seeds=1)
+    assert np.abs(scores).max() > MAX_OFF
+
+
+def test_the_second_mode_below_zero_of_stratified_labels_is_found(rng):
+    family, labels = training_set(load_crabs)
+    posterior = PathSampling().infer(rng, family, labels)
+    below = posterior.weight[posterior.beta < 0.0].sum()
+    # A mass p has the error that the mean, far apart in the two modes, has in their distance.
+    is_below = posterior.beta < 0.0
+    means = [
+        np.average(posterior.beta[s], weights=posterior.weight[s]) for s in (is_below, ~is_below)
+    ]
+    error = posterior.mean_error[0] / (means[1] - means[0])
+    # 0.396 +- 0.003: three runs with n_draws=64 (0.394, 0.395, 0.400), of this engine itself.
+    assert below == pytest.approx(0.396, abs=4.0 * error)
+    assert error < 0.05
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine])
+@pytest.mark.parametrize("setting", ["scale_density", "beta_density"])
+def test_twice_the_density_moves_no_mean_by_a_twentieth_of_its_sd(load, setting):
+    family, labels = training_set(load)
+    runs = [
+        PathSampling(n_draws=16, **{setting: density}).infer(
+            np.random.default_rng(2), family, labels, above_zero(family)
+        )
+        for density in (1.0, 2.0)
+    ]
+    assert (abs(runs[0].mean() - runs[1].mean()) < 0.05 * runs[1].sd()).all()
+    assert runs[0].outside_mass < 1e-4
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_one_seed_gives_one_answer_for_any_number_of_jobs(backend):
+    family = tiny_family("exponential", n_classes=3)
+    labels, priors = tiny_labels(family), tiny_priors(family)
+    alone = PathSampling().infer(np.random.default_rng(5), family, labels, priors, n_jobs=1)
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        together = PathSampling().infer(np.random.default_rng(5), family, labels, priors)
+    for name in ("beta", "sigma", "weight", "mean_error"):
+        np.testing.assert_array_equal(getattr(alone, name), getattr(together, name))
+    assert alone.log_evidence == together.log_evidence
+
+
+def test_labels_all_the_same_leave_beta_to_its_prior(rng):
+    family = tiny_family("gaussian", n_points=20)
+    posterior = PathSampling().infer(rng, family, np.zeros(20, dtype=int))
+    prior = stats.halfnorm(scale=50.0)  # beta below a few has a smaller likelihood
+    assert posterior.mean()["beta"] == pytest.approx(prior.mean(), rel=0.1)
+    assert posterior.sd()["beta"] == pytest.approx(prior.std(), rel=0.1)
+
+
+def calibration_p_values(rng, n_classes, n_replicates):
+    family = tiny_family("gaussian", n_points=5, n_classes=n_classes)
+    engine = PathSampling(n_draws=1)
+    ranks = sbc_ranks(rng, engine.infer, family, tiny_priors(family), n_replicates)
+    tests = (chi_square_p_value, ecdf_p_value)
+    return [test(values) for values in ranks.values() for test in tests]
+
+
+def test_path_sampling_is_calibrated(rng):
+    assert min(calibration_p_values(rng, n_classes=2, n_replicates=40)) > LEVEL
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_path_sampling_is_calibrated_over_many_replicates(rng, n_classes):
+    assert min(calibration_p_values(rng, n_classes, n_replicates=300)) > LEVEL
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("load", LOADERS)
+def test_exchange_has_the_same_posterior(load):
+    family, labels = training_set(load)
+    priors = above_zero(family)
+    ours = PathSampling(n_draws=16).infer(np.random.default_rng(1), family, labels, priors)
+    exchange = Exchange(n_draws=4_000, n_burn=2_000, n_sweeps=200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        theirs = exchange.infer(np.random.default_rng(1), family, labels, priors, n_jobs=2)
+    error = np.hypot(ours.mean_error, theirs.summary()["mcse_mean"])
+    assert (abs(ours.mean() - theirs.mean()) < 3.0 * error).all()
+    assert (abs(ours.sd() / theirs.sd() - 1.0) < 0.15).all()
+
+
+def test_a_run_that_needs_more_draws_says_so(rng, monkeypatch):
+    monkeypatch.setattr(_stage, "_MIN_EFFECTIVE", 1e9)
+    family = tiny_family("k")
+    with pytest.warns(ConvergenceWarning, match="Raise n_draws"):
+        PathSampling(n_draws=1).infer(rng, family, tiny_labels(family), tiny_priors(family))
+
+
+@pytest.mark.parametrize("name", ["n_draws", "scale_density", "beta_density"])
+def test_impossible_settings_are_refused(name):
+    with pytest.raises(ValueError, match=f"Expected .*{name}"):
+        PathSampling(**{name: 0})
+
+
+def test_impossible_problems_are_refused(rng):
+    family = tiny_family("gaussian")
+    labels = tiny_labels(family)
+    with pytest.raises(TypeError, match=r"Expected a numpy.random.Generator"):
+        PathSampling().infer(0, family, labels)
+    with pytest.raises(ValueError, match="labels from 0 to"):
+        PathSampling().infer(rng, family, labels + 2)
+    with pytest.raises(ValueError, match="joint distribution"):
+        PathSampling().infer(rng, NeighborFamily(family.distances, 2, is_directed=True), labels)
+
+
+@pytest.mark.parametrize("external_field", [None, [0.4, 0.0, -0.3]])
+@pytest.mark.parametrize("beta", [-2.0, 0.0, 0.7, 3.0, 60.0])
+def test_walks_draw_from_the_field(rng, random_field, fit_p_value, beta, external_field):
+    field = random_field(5, 3, external_field=external_field)
+    stack = stack_fields([field, random_field(5, 3, sigma=2.0, external_field=external_field)])
+    # On the way to each draw the chain visits another point: no draw is close to the last.
+    n_draws = 3_000
+    betas, rows = np.tile([0.0, beta], n_draws), np.tile([1, 0], n_draws)
+    walk = Walk(betas, rows, np.tile([1, 20 if beta > 50.0 else 6], n_draws))
+    labels = np.zeros((1, 5), dtype=np.int8)
+    keys = rng.integers(0, 2**64, dtype=np.uint64, size=1)
+    drawn, agreements = walk_chains(stack, walk, labels, keys)
+    probabilities = label_distribution(field, beta)[1]
+    assert fit_p_value(drawn[0, 1::2], 3, probabilities) > LEVEL
+    expected = [field.agreement(y.astype(int)) for y in drawn[0, 1:200:2]]
+    np.testing.assert_allclose(agreements[0, 1:200:2], expected, atol=1e-12)
+
+
+def test_a_pair_table_gives_the_agreements_of_all_fields(rng, random_field):
+    fields = [random_field(30, 4, sigma=sigma) for sigma in np.geomspace(0.2, 3.0, 30)]
+    table = PairTable.of(fields)
+    shares = np.array([0.25, 0.9])[:, None]  # of one class: few and many pairs agree
+    labelings = np.where(rng.random((2, 30)) < shares, 0, rng.integers(4, size=(2, 30)))
+    expected = [[field.agreement(labels) for field in fields] for labels in labelings]
+    np.testing.assert_allclose(table.agreements(labelings.astype(np.int8)), expected, atol=1e-4)
+    assert len(table.basis) < len(fields)
+
+
+def test_pooled_draws_give_the_exact_log_z(rng, random_field):
+    field = random_field(6, 2)
+    betas = np.array([0.0, 0.5, 1.0, 1.5])
+    labelings, _ = label_distribution(field, 0.0)
+    agreements = np.array([field.agreement(labels) for labels in labelings])
+    n_draws = 4_000
+    drawn = np.concatenate(
+        [rng.choice(agreements, size=n_draws, p=label_distribution(field, b)[1]) for b in betas]
+    )
+    exact = np.asarray(log_partition(field, betas))
+    guess = exact + np.array([0.0, 8.0, -20.0, 30.0])  # far off, to be found
+    solution = mixture_of(drawn[:, None] * betas, np.full(4, float(n_draws)), guess).solve()
+    np.testing.assert_allclose(guess + solution.shift, exact, atol=0.1)
+
+
+def test_an_interpolant_is_exact_for_cubics_and_straight_beyond():
+    betas = np.array([-1.0, 0.0, 0.5, 2.0])
+    curve = LogPartition(betas, betas**3 + betas, 3.0 * betas**2 + 1.0)
+    inside = np.linspace(-1.0, 2.0, 31)
+    np.testing.assert_allclose(curve(inside), inside**3 + inside, atol=1e-12)
+    np.testing.assert_allclose(curve(np.array([-2.0, 3.0])), [-6.0, 23.0])
+    longer = curve.continued(LogPartition(np.array([-3.0, 3.0]), np.zeros(2), np.zeros(2)))
+    np.testing.assert_allclose(longer.betas, [-3.0, *betas, 3.0])
+    assert longer(np.array([3.0]))[0] == curve(np.array([2.0]))[0]
