@@ -3,6 +3,28 @@
 Imports nothing of nearfield but the data sets; the next layer turns distances into weights.
 """
 
-from nearfield.distances._dense import check_distances, distance_matrix
+from collections.abc import Mapping
+from types import MappingProxyType
 
-__all__ = ["check_distances", "distance_matrix"]
+from nearfield.distances._dense import check_distances, distance_matrix
+from nearfield.distances.ard import ArdMetric
+from nearfield.distances.discriminant import DiscriminantMetric
+from nearfield.distances.learned import LinearMetric
+from nearfield.distances.power import PowerTransform
+from nearfield.distances.within import WithinMetric
+
+LEARNED_METRICS: Mapping[str, type[LinearMetric]] = MappingProxyType(
+    {"within": WithinMetric, "ard": ArdMetric, "discriminant": DiscriminantMetric}
+)
+"""The learned metrics by name."""
+
+__all__ = [
+    "LEARNED_METRICS",
+    "ArdMetric",
+    "DiscriminantMetric",
+    "LinearMetric",
+    "PowerTransform",
+    "WithinMetric",
+    "check_distances",
+    "distance_matrix",
+]

@@ -87,7 +87,8 @@ def distance_matrix(
     try:
         distances = _measure(points, others, metric, params, n_jobs)
     except (TypeError, ValueError, NotImplementedError) as error:
-        raise ValueError(f"{source} could not measure these points: {error}") from error
+        reason = str(error).partition("\n")[0]  # the others may repeat all the points
+        raise ValueError(f"{source} could not measure these points: {reason}") from error
     is_same = _row_identity(points, others)
     if not isinstance(metric, str):
         return _as_distances(distances, is_same, Y is None, source)

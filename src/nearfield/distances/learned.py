@@ -1,0 +1,99 @@
+"""Learned metrics: linear maps, fitted to labelled points, after which plain distances are better.
+
+A learned metric is a scikit-learn transformer, ``fit(X, labels)`` and ``transform(X)``; the
+Euclidean distances (or any other) between transformed points are the learned distances.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+
+class LinearMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+    r"""A metric that is the Euclidean one after a linear map.
+
+    .. math:: d(x, x') = \lVert A (x - x') \rVert
+
+    Attributes
+    ----------
+    map_ : ndarray, shape (n_components_, n_features), or (n_features,) if A is diagonal
+    mean_ : ndarray, shape (n_features,)
+        What is mapped to the origin.
+    """
+
+    map_: NDArray[np.float64]
+    mean_: NDArray[np.float64]
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Learn the map from points, shape (n, n_features), and their labels, shape (n,)."""
+        points, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        check_classification_targets(y)
+        labels = np.unique(y, return_inverse=True)[1].astype(np.int64)
+        standardized = standardize(points)
+        # Divided by an infinite scale, a constant feature carries no distance.
+        self.map_ = self._learn(standardized.points, labels) / standardized.scale
+        self.mean_ = standardized.mean
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Map points, shape (m, n_features), to where plain distances are the learned ones."""
+        check_is_fitted(self)
+        points = validate_data(self, X, dtype=np.float64, reset=False)
+        centred = points - self.mean_
+        return centred * self.map_ if self.map_.ndim == 1 else centred @ self.map_.T
+
+    @property
+    def components_(self) -> NDArray[np.float64]:
+        """The map A, shape (n_components_, n_features)."""
+        return np.diag(self.map_) if self.map_.ndim == 1 else self.map_
+
+    @property
+    def n_components_(self) -> int:
+        """The dimension of the space that points are mapped to."""
+        return self.map_.shape[0]
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    @abstractmethod
+    def _learn(self, points: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Learn the map of standardised points, shape (n_components, n_features)."""
+
+
+class Standardized(NamedTuple):
+    """Points with mean zero and variance one in every feature, and how they became so."""
+
+    points: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+
+def standardize(points: NDArray[np.float64]) -> Standardized:
+    """Centre every feature and divide it by its standard deviation; a constant one becomes zero.
+
+    The scale of a constant feature is infinite.
+    """
+    mean = points.mean(axis=0)
+    centred = points - mean
+    scale = np.sqrt(np.mean(centred**2, axis=0))
+    # Of a constant feature only rounding errors are left: they must not be blown up.
+    is_constant = scale <= 10.0 * np.finfo(np.float64).eps * np.abs(mean)
+    scale = np.where(is_constant, np.inf, scale)
+    return Standardized(centred / scale, mean, scale)
+
+
+def class_means(points: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Average the points of each class, shape (G, n_features)."""
+    is_class = labels[:, None] == np.arange(labels.max() + 1)
+    return (is_class / is_class.sum(axis=0)).T @ points

@@ -1,0 +1,108 @@
+"""The within-class metric: directions in which points of one class differ count for little."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearfield.distances.learned import LinearMetric, class_means
+
+_SHRINKAGES = np.append(np.geomspace(1e-7, 0.9, 64), 1.0)
+
+
+class Whitening(NamedTuple):
+    """What whitens standardised points within their classes, and how much it was shrunk."""
+
+    components: NDArray[np.float64]
+    shrinkage: float
+    variance_kept: float
+
+
+class WithinMetric(LinearMetric):
+    r"""Whiten by the pooled within-class covariance.
+
+    .. math:: d^2(x, x') = (x - x')^T
+              \big[(1 - \lambda) \hat\Sigma_W + \lambda \bar\sigma^2 I\big]^{-1} (x - x')
+
+    The features are standardised first. With more features than points all this happens in the
+    space that the points span: what a new point has outside of it is the same for all its
+    distances, and is left out. The shrinkage lambda is the one under which points left out are
+    most probable, as Gaussians about the mean of their class.
+
+    Attributes
+    ----------
+    map_ : ndarray, shape (n_components_, n_features)
+    mean_ : ndarray, shape (n_features,)
+    n_components_ : int
+        The rank of the features.
+    shrinkage_ : float
+        lambda: 0 is the sample covariance, 1 the standardised Euclidean metric, up to a factor.
+    variance_kept_ : float
+        The share of the variance of the standardised points that lies between their classes, the
+        part that whitening within them does not even out.
+
+    Examples
+    --------
+    >>> from nearfield.datasets import load_crabs
+    >>> X, y = load_crabs(return_X_y=True)
+    >>> metric = WithinMetric().fit(X, y)
+    >>> metric.transform(X).shape
+    (200, 5)
+    """
+
+    shrinkage_: float
+    variance_kept_: float
+
+    def _learn(self, points, labels):
+        components, self.shrinkage_, self.variance_kept_ = whiten_within(points, labels)
+        return components
+
+
+def whiten_within(points: NDArray[np.float64], labels: NDArray[np.int64]) -> Whitening:
+    """Learn the map of standardised points that whitens them within their classes."""
+    axes = principal_axes(points)
+    scores = points @ axes.T
+    residuals = scores - class_means(scores, labels)[labels]
+    spectrum, vectors = np.linalg.eigh(residuals.T @ residuals)
+    spectrum = np.maximum(spectrum, 0.0)
+    total = np.sum(scores**2)
+    kept = float(1.0 - spectrum.sum() / total) if total > 0.0 else 0.0
+    class_sizes = np.bincount(labels)
+    n_free = len(labels) - len(class_sizes)
+    if n_free < 2 or kept >= 1.0 - 1e-12:  # no class shows how its points differ
+        return Whitening(axes, 1.0, kept)
+    level = spectrum.mean() / n_free
+    if level == 0.0:  # all points are the same
+        return Whitening(axes, 1.0, kept)
+    shrinkage = _most_probable_shrinkage(residuals @ vectors, spectrum, class_sizes[labels], level)
+    variances = (1.0 - shrinkage) * spectrum / n_free + shrinkage * level
+    return Whitening((vectors / np.sqrt(variances)).T @ axes, shrinkage, kept)
+
+
+def principal_axes(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give an orthonormal basis of what centred points span, shape (rank, n_features)."""
+    _, singular, axes = np.linalg.svd(points, full_matrices=False)
+    rounding = max(points.shape) * np.finfo(np.float64).eps * singular[0]
+    return axes[: max(int(np.sum(singular > rounding)), 1)]
+
+
+def _most_probable_shrinkage(residuals, spectrum, class_sizes, level):
+    r"""Choose the shrinkage by the Gaussian likelihood of each point left out.
+
+    Without point i, of a class of m points, its residual about the mean of its class is
+    :math:`c r_i` with :math:`c = m / (m - 1)`, and the scatter is :math:`S - c\, r_i r_i^T`: a
+    rank-one change, so that with :math:`q = r_i^T (aS + bI)^{-1} r_i`
+
+    .. math:: \log p_{-i} = -\tfrac12 \Big[\log |aS + bI| + \log(1 - a c q)
+              + \frac{c^2 q}{1 - a c q}\Big] + \text{const.}
+    """
+    has_fellows = class_sizes > 1
+    squares = residuals[has_fellows] ** 2
+    inflation = (class_sizes / np.maximum(class_sizes - 1, 1))[has_fellows, None]
+    n_free = len(residuals) - 1.0 - np.sum(1.0 / class_sizes)  # 1/m summed counts the classes
+    weight = (1.0 - _SHRINKAGES) / n_free
+    variances = weight * spectrum[:, None] + _SHRINKAGES * level
+    quadratic = squares @ (1.0 / variances)
+    left = np.maximum(1.0 - weight * inflation * quadratic, 1e-12)
+    surprise = np.log(left) + inflation**2 * quadratic / left + np.log(variances).sum(axis=0)
+    return float(_SHRINKAGES[np.argmin(surprise.sum(axis=0))])
