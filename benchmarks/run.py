@@ -1,9 +1,12 @@
 """All speed benchmarks in one run: `make benchmark`. Ratios count; times are this machine's."""
 
+import engines
+import engines_mixing
 import exchange
 import gibbs
+import prediction
 import startup
 
-for part in (startup, gibbs, exchange):
+for part in (startup, gibbs, exchange, engines, engines_mixing, prediction):
     part.main()
     print()

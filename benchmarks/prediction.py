@@ -1,0 +1,100 @@
+"""Prediction: beside scikit-learn's nearest neighbours, and by the number of draws."""
+
+import time
+
+import numpy as np
+from sklearn.neighbors import KNeighborsClassifier
+from threadpoolctl import threadpool_limits
+
+from nearfield import DistanceNeighborsClassifier
+from nearfield.distances import distance_matrix
+from nearfield.families import DistanceFamily, NeighborFamily
+from nearfield.inference import Posterior
+from nearfield.prediction import Predictor
+
+N_TEST, N_TRAIN, N_FEATURES = 100_000, 2_000, 10
+N_TURNS = 3
+N_THREADS = 2
+WIDTHS = {"realistic": (3.0, 0.6, 0.12), "wide": (8.0, 4.0, 0.8)}  # beta, its sd, that of log scale
+
+
+def main():
+    print(
+        f"predict_proba, {N_TEST:,} x {N_TRAIN:,} x {N_FEATURES}: CPU seconds, of threads as given"
+    )
+    print(beside_scikit_learn(), flush=True)
+    print("10,000 draws: CPU time as a multiple of that for 100 nodes")
+    for model in ("gaussian", "exponential", "radius", "k"):
+        for width in WIDTHS:
+            print(by_number_of_draws(model, width), flush=True)
+
+
+def problem(n_points, n_features=N_FEATURES, seed=0):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(n_points, n_features))
+    noise = 0.5 * rng.normal(size=n_points)
+    return points, (points[:, 0] + 0.5 * points[:, 1] + noise > 0).astype(int) + (points[:, 2] > 1)
+
+
+def cpu_seconds(functions):
+    """Time functions in turns by CPU time, which a busy machine disturbs least; take the best."""
+    best = dict.fromkeys(functions, float("inf"))
+    for _ in range(N_TURNS):
+        for name, function in functions.items():
+            started = time.process_time()
+            function()
+            best[name] = min(best[name], time.process_time() - started)
+    return best
+
+
+def beside_scikit_learn():
+    X, y = problem(N_TRAIN)
+    new, _ = problem(N_TEST, seed=1)
+    ours = DistanceNeighborsClassifier(inference="pseudolikelihood", n_jobs=N_THREADS).fit(X, y)
+    theirs = KNeighborsClassifier(n_neighbors=15, algorithm="brute", n_jobs=N_THREADS).fit(X, y)
+    ours.predict_proba(new[:1_000])  # compiles, and places the nodes
+    with threadpool_limits(N_THREADS):
+        seconds = cpu_seconds(
+            {
+                "nearfield": lambda: ours.predict_proba(new),
+                "scikit-learn": lambda: theirs.predict_proba(new),
+            }
+        )
+    ratio = seconds["nearfield"] / seconds["scikit-learn"]
+    times = "  ".join(f"{name} {value:.2f} s" for name, value in seconds.items())
+    return f"  {N_THREADS} threads  {times}  nearfield takes x{ratio:.2f}"
+
+
+def by_number_of_draws(model, width, n_points=500, n_test=500):
+    points, labels = problem(n_points, 4)
+    distances = distance_matrix(points)
+    new = distance_matrix(problem(n_test, 4, seed=1)[0], points)
+    timers = {}
+    for n_draws in (100, 10_000):
+        betas, scales = draws(model, width, n_points, n_draws)
+        weights = np.full(n_draws, 1.0 / n_draws)
+        name = "k" if model == "k" else "sigma"
+        posterior = Posterior.from_nodes(betas, scales, weights, name)
+        family = (
+            NeighborFamily(distances, 3) if model == "k" else DistanceFamily(distances, model, 3)
+        )
+        predictor = Predictor(posterior, family, labels)
+        predictor.probabilities(new[:2])
+        timers[n_draws] = lambda p=predictor: p.probabilities(new)
+    seconds = cpu_seconds(timers)
+    return f"  {model:12s} {width:10s} x{seconds[10_000] / seconds[100]:.2f}"
+
+
+def draws(model, width, n_points, n_draws):
+    rng = np.random.default_rng(0)
+    mean, sd_beta, sd_log_scale = WIDTHS[width]
+    first, second = rng.normal(size=(2, n_draws))
+    spread = np.exp(sd_log_scale * (0.6 * first + 0.8 * second))
+    betas = mean + sd_beta * first
+    if model == "k":
+        return betas, np.clip(np.round(0.08 * n_points * spread**2), 1, n_points // 2)
+    return betas, {"gaussian": 0.5, "exponential": 3.0, "radius": 1.2}[model] * spread
+
+
+if __name__ == "__main__":
+    main()

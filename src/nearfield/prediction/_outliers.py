@@ -1,0 +1,92 @@
+"""How far a point is from all training points, in the metric and at the scale of the posterior."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearfield.families import DistanceFamily, FieldFamily
+from nearfield.inference import Posterior
+from nearfield.prediction._rules import Floats
+from nearfield.prediction._smooth import kernel_rates
+from nearfield.sampling.new_points import log_kernel_sums, training_totals
+
+_N_SCALES = 8
+
+
+@dataclass(frozen=True, eq=False)
+class OutlierScale:
+    r"""What is usual among the training points, at a few scales that share the posterior evenly.
+
+    With a smooth kernel the score is how much less all training points weigh on the point than
+    on a typical one of themselves,
+
+    .. math:: \mathrm{E}\Big[\operatorname{median}_j \log \sum_{l \ne j} \kappa(d_{jl})
+              - \log \sum_l \kappa(d^*_l)\Big]
+
+    With the radius kernel and with k neighbours, whose weights do not tell far from farther, it
+    is the distance to the k-th neighbour in units of the radius, or of what is typical among the
+    training points, less one; k is for the radius the number of neighbours that is typical.
+
+    In either case it is zero for a typical training point, and rises without bound as all the
+    distances rise.
+
+    Attributes
+    ----------
+    is_squared : bool
+        For a smooth kernel.
+    rates, typical_sums : ndarray, shape (n_scales,)
+        For a smooth kernel, else empty.
+    ranks, reaches : ndarray, shape (n_scales,)
+        k - 1 and the unit of length, else empty.
+    """
+
+    is_squared: bool
+    rates: Floats
+    typical_sums: Floats
+    ranks: NDArray[np.int64]
+    reaches: Floats
+
+    @classmethod
+    def of(cls, posterior: Posterior, family: FieldFamily) -> "OutlierScale":
+        """Look at the training points at scales of the posterior."""
+        levels = (np.arange(_N_SCALES) + 0.5) / _N_SCALES
+        scales = np.unique(posterior.quantile(levels)[posterior.scale_name].to_numpy())
+        none = np.empty(0)
+        if isinstance(family, DistanceFamily) and family.is_smooth:
+            is_squared, rates = kernel_rates(family, scales)
+            return cls(
+                is_squared,
+                rates,
+                _typical_sums(family, rates, is_squared),
+                none.astype(np.int64),
+                none,
+            )
+        # The first column is the distance of a point to itself.
+        kth_distances = np.median(np.sort(family.distances, axis=1), axis=0)[1:]  # type: ignore[attr-defined]
+        if family.is_discrete:
+            ranks = scales.astype(np.int64) - 1
+            reaches = kth_distances[ranks]
+        else:
+            ranks = np.maximum(np.searchsorted(kth_distances, scales) - 1, 0)
+            reaches = scales
+        positive = kth_distances[kth_distances > 0.0]
+        unit = positive[0] if positive.size else 1.0
+        return cls(False, none, none, ranks, np.where(reaches > 0.0, reaches, unit))
+
+    def score(self, distances: Floats) -> Floats:
+        """Score new points by their distances to the training points, shape (m, n)."""
+        if self.rates.size:
+            sums = np.empty((len(distances), len(self.rates)))
+            log_kernel_sums(distances, self.rates, self.is_squared, sums)
+            return (self.typical_sums - sums).mean(axis=1)
+        kth_distances = np.partition(distances, np.unique(self.ranks), axis=1)[:, self.ranks]
+        return (kth_distances / self.reaches).mean(axis=1) - 1.0
+
+
+def _typical_sums(family: DistanceFamily, rates: Floats, is_squared: bool) -> Floats:
+    """Take the median over the training points of the log sum of the kernel at the others."""
+    nearest, log_totals = np.empty(family.n_points), np.empty((len(rates), family.n_points))
+    training_totals(family.distances, rates, is_squared, log_totals, nearest)
+    powers = nearest**2 if is_squared else nearest
+    return np.median(log_totals - rates[:, None] * powers, axis=1)

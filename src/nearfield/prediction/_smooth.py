@@ -1,0 +1,225 @@
+"""Averages over the posterior for kernels that change smoothly with sigma.
+
+The support is computed at a few scales (knots), and follows by interpolation in log sigma at
+all others; the posterior is replaced by a few nodes. How few is decided by how well they do at
+probes: the training points themselves, and points farther out.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearfield.families import DistanceFamily
+from nearfield.prediction._rules import Floats, Measure, compress, gauss_nodes, lagrange_basis
+from nearfield.sampling.mean_softmax import mean_softmax
+from nearfield.sampling.new_points import smooth_support, training_totals
+
+TOLERANCE = 1e-5
+"""The largest error of a probability at the probes."""
+
+_N_EXACT_SCALES = 8  # as many different scales or fewer are taken as they are
+_N_EXACT_NODES = 32
+_N_KNOTS = (2, 4, 8, 16, 32, 64)
+_N_CELLS = ((1, 1), (2, 1), (4, 2), (8, 2), (16, 4), (32, 4), (64, 4), (64, 8))
+_N_PROBES = 32
+_FARTHER = 3.0
+_LARGEST_RATE = 1e200  # times zero it is still zero, times a square of 1e100 finite
+
+
+def kernel_rates(family: DistanceFamily, scales: Floats) -> tuple[bool, Floats]:
+    r"""Write a smooth kernel as exp(-rate x d^2), or as exp(-rate x d).
+
+    Returns
+    -------
+    is_squared : bool
+    rates : ndarray, shape (n_scales,)
+    """
+    if family.kernel == "exponential":
+        return False, np.minimum(scales, _LARGEST_RATE)
+    with np.errstate(over="ignore", divide="ignore"):
+        return True, np.minimum(0.5 / scales / scales, _LARGEST_RATE)
+
+
+class Nodes(NamedTuple):
+    """Nodes grouped by scale: those of scale s are starts[s] .. starts[s + 1] - 1."""
+
+    scales: Floats
+    starts: NDArray[np.int64]
+    betas: Floats
+    weights: Floats
+
+    @classmethod
+    def of(cls, measure: Measure) -> "Nodes":
+        """Group the nodes of a measure."""
+        scales, index = np.unique(measure.scales, return_inverse=True)
+        order = np.argsort(index, kind="stable")
+        starts = np.searchsorted(index[order], np.arange(len(scales) + 1))
+        return cls(scales, starts, measure.betas[order], measure.weights[order])
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSums:
+    """What the support of new points needs to know of the training points at given scales.
+
+    Attributes
+    ----------
+    order : ndarray of int, shape (n,)
+        Sorts the training points by class.
+    class_starts : ndarray of int, shape (G + 1,)
+    is_squared, is_joint : bool
+    rates : ndarray, shape (n_scales,)
+    nearest : ndarray, shape (n,)
+    log_totals : ndarray, shape (n_scales, n)
+    """
+
+    order: NDArray[np.int64]
+    class_starts: NDArray[np.int64]
+    is_squared: bool
+    is_joint: bool
+    rates: Floats
+    nearest: Floats
+    log_totals: Floats
+
+    @classmethod
+    def of(
+        cls, family: DistanceFamily, labels: NDArray[np.int64], scales: Floats, is_joint: bool
+    ) -> "TrainingSums":
+        """Sum over the training points at each of the scales."""
+        is_squared, rates = kernel_rates(family, scales)
+        order = np.argsort(labels, kind="stable")
+        class_starts = np.searchsorted(labels[order], np.arange(family.n_classes + 1))
+        nearest, log_totals = np.empty(family.n_points), np.empty((len(rates), family.n_points))
+        training_totals(family.distances, rates, is_squared, log_totals, nearest)
+        return cls(
+            order,
+            class_starts,
+            is_squared,
+            is_joint,
+            rates,
+            nearest[order],
+            np.ascontiguousarray(log_totals[:, order]),
+        )
+
+    def support(self, distances: Floats) -> Floats:
+        """Give the support of each class at each scale, shape (m, n_scales, G)."""
+        support = np.empty((len(distances), len(self.rates), len(self.class_starts) - 1))
+        smooth_support(
+            distances,
+            self.order,
+            self.class_starts,
+            self.rates,
+            self.is_squared,
+            self.nearest,
+            self.log_totals,
+            self.is_joint,
+            support,
+        )
+        return support
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothAverage:
+    """The posterior average of class probabilities, by knots and nodes.
+
+    Attributes
+    ----------
+    sums : TrainingSums
+        At the knots.
+    knots : ndarray, shape (n_knots,)
+        Log scales.
+    nodes : Nodes
+    external_field : ndarray, shape (G,)
+    """
+
+    sums: TrainingSums
+    knots: Floats
+    nodes: Nodes
+    external_field: Floats
+
+    def probabilities(self, distances: Floats) -> Floats:
+        """Average the class probabilities of new points, shape (m, G)."""
+        probabilities = np.empty((len(distances), len(self.external_field)))
+        mean_softmax(
+            self.sums.support(distances),
+            self._interpolation,
+            self.nodes.starts,
+            self.nodes.betas,
+            self.nodes.weights,
+            self.external_field,
+            probabilities,
+        )
+        return probabilities
+
+    @cached_property
+    def _interpolation(self) -> Floats:
+        return lagrange_basis(self.knots, self.nodes.scales)
+
+    def at(self, scales: Floats) -> Callable[[Floats], tuple[Floats, Floats]]:
+        """Prepare the support at other scales: at the knots, with the interpolation from there."""
+        interpolation = lagrange_basis(self.knots, scales)
+        return lambda distances: (self.sums.support(distances), interpolation)
+
+
+def smooth_average(
+    measure: Measure,
+    family: DistanceFamily,
+    labels: NDArray[np.int64],
+    external_field: Floats,
+    is_joint: bool,
+) -> SmoothAverage:
+    """Choose knots and nodes for a posterior: as few as the probes allow."""
+    probes = probe_distances(family.distances)
+    full = _with_few_knots(measure, family, labels, external_field, is_joint, probes)
+    expected = full.probabilities(probes)
+    if len(measure.weights) <= _N_EXACT_NODES:
+        return full
+    for n_cells in _N_CELLS:
+        average = replace(full, nodes=Nodes.of(compress(measure, *n_cells)))
+        if _error(average.probabilities(probes), expected) < TOLERANCE:
+            break
+    return average
+
+
+def probe_distances(distances: Floats) -> Floats:
+    """Take some training points for new ones, each as it is and again farther from all others."""
+    n_points = len(distances)
+    chosen = np.unique(np.linspace(0, n_points - 1, _N_PROBES).astype(np.int64))
+    probes = distances[chosen]
+    probes[np.arange(len(chosen)), chosen] = np.inf  # a new point is not its own neighbour
+    return np.concatenate([probes, _FARTHER * probes])
+
+
+def _with_few_knots(
+    measure: Measure,
+    family: DistanceFamily,
+    labels: NDArray[np.int64],
+    external_field: Floats,
+    is_joint: bool,
+    probes: Floats,
+) -> SmoothAverage:
+    """Find the fewest knots that twice as many confirm; all nodes are kept as yet."""
+
+    def with_knots(knots: Floats) -> SmoothAverage:
+        sums = TrainingSums.of(family, labels, np.exp(knots), is_joint)
+        return SmoothAverage(sums, knots, Nodes.of(measure), external_field)
+
+    scales = np.unique(measure.scales)
+    if len(scales) <= _N_EXACT_SCALES:
+        return with_knots(scales)
+    chosen = with_knots(gauss_nodes(measure.scales, measure.weights, _N_KNOTS[0]))
+    probabilities = chosen.probabilities(probes)
+    for n_knots in _N_KNOTS[1:]:
+        finer = with_knots(gauss_nodes(measure.scales, measure.weights, n_knots))
+        confirmed = finer.probabilities(probes)
+        if _error(probabilities, confirmed) < TOLERANCE:
+            break
+        chosen, probabilities = finer, confirmed
+    return chosen
+
+
+def _error(probabilities: Floats, expected: Floats) -> float:
+    return float(np.abs(probabilities - expected).max())

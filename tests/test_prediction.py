@@ -1,0 +1,403 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import softmax
+
+from nearfield.distances import distance_matrix
+from nearfield.enumeration import label_distribution
+from nearfield.families import DistanceFamily, NeighborFamily
+from nearfield.inference import Posterior
+from nearfield.prediction import Predictor, euclidean_distances_to, map_chunks
+from nearfield.prediction._rules import Measure, compress, gauss_nodes, lagrange_basis
+from nearfield.prediction._support import new_point_support
+from nearfield.sampling._vector import exp_of
+
+MODELS = ("gaussian", "exponential", "radius", "k", "directed k")
+SCALES = {
+    "gaussian": (1e-9, 0.05, 0.4, 1.0, 2.5, 1e6),
+    "exponential": (1e-9, 0.1, 0.7, 3.0, 40.0, 1e9),
+    "radius": (1e-9, 0.5, 1.0, 2.0, 3.7, 1e6),
+    "k": (1, 2, 3, 7, 19, 23),
+}
+ALPHA = (0.3, -0.2, 0.0)
+
+
+def family_of(model, distances, external_field=None, n_classes=3):
+    if model.endswith("k"):
+        return NeighborFamily(distances, n_classes, model != "k", external_field)
+    return DistanceFamily(distances, model, n_classes, external_field)
+
+
+def posterior_of(model, betas, scales, weights=None):
+    weights = np.full(len(betas), 1.0 / len(betas)) if weights is None else weights
+    return Posterior.from_nodes(betas, scales, weights, "k" if model.endswith("k") else "sigma")
+
+
+def points_on_a_lattice(n_points, seed=0):
+    """Points with many equal distances, and some points twice."""
+    return np.random.default_rng(seed).integers(0, 4, size=(n_points, 2)).astype(float)
+
+
+def three_classes(n_points, n_features=3, seed=0):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(n_points, n_features))
+    labels = (points[:, 0] + 0.5 * rng.normal(size=n_points) > 0.0).astype(int)
+    return points, labels + (points[:, 2] > 1.0)
+
+
+def draws_of(model, n_points, n_draws, width, seed=0):
+    """Correlated draws of (beta, scale): of a realistic width, or far wider than that."""
+    rng = np.random.default_rng(seed)
+    sd_beta, sd_log_scale = {"realistic": (0.6, 0.12), "wide": (4.0, 0.8)}[width]
+    first, second = rng.normal(size=(2, n_draws))
+    second = 0.6 * first + 0.8 * second
+    betas = {"realistic": 3.0, "wide": 8.0}[width] + sd_beta * first
+    if model.endswith("k"):
+        scales = np.round(0.08 * n_points * np.exp(2.0 * sd_log_scale * second))
+        return betas, np.clip(scales, 1, n_points // 2)
+    centre = {"gaussian": 0.4, "exponential": 3.0, "radius": 0.9}[model]
+    return betas, centre * np.exp(sd_log_scale * second)
+
+
+def plain_average(predictor, distances):
+    """Average over every draw, in NumPy."""
+    posterior, family = predictor.posterior, predictor.family
+    betas, weights = posterior.beta.ravel(), posterior.weight.ravel()
+    scales, index = np.unique(posterior.scale, return_inverse=True)
+    alpha = 0.0 if family.external_field is None else np.asarray(family.external_field)
+    total = np.zeros((len(distances), family.n_classes))
+    for number, scale in enumerate(scales):
+        support = new_point_support(
+            family, predictor.labels, distances, scale, predictor.predictive
+        )
+        here = np.flatnonzero(index.ravel() == number)
+        logits = alpha + betas[here][:, None, None] * support
+        total += np.einsum("r,rmg->mg", weights[here], softmax(logits, axis=2))
+    return total
+
+
+@pytest.mark.parametrize("external_field", [None, ALPHA])
+@pytest.mark.parametrize("model", ["gaussian", "exponential", "radius", "k"])
+def test_joint_prediction_is_the_conditional_of_the_field_of_one_more_point(model, external_field):
+    points = points_on_a_lattice(25)
+    distances = distance_matrix(points)
+    labels = np.random.default_rng(1).integers(3, size=25)
+    family = family_of(model, distances[:24, :24], external_field)
+    for scale in SCALES[model]:
+        for beta in (-2.0, 0.7, 9.0):
+            predictor = Predictor(posterior_of(model, [beta], [scale]), family, labels[:24])
+            expected = family_of(model, distances, external_field).at(scale)
+            np.testing.assert_allclose(
+                predictor.probabilities(distances[24:, :24])[0],
+                expected.conditional(labels, 24, beta),
+                rtol=0,
+                atol=1e-12,
+            )
+
+
+@pytest.mark.parametrize("predictive", ["joint", "printed"])
+@pytest.mark.parametrize("model", MODELS)
+def test_the_compiled_average_equals_the_plain_one(model, predictive):
+    points = points_on_a_lattice(40, seed=2)
+    new = np.concatenate([points[:4], points_on_a_lattice(10, seed=3) + 0.25, [[90.0, 2.0]]])
+    labels = np.random.default_rng(4).integers(3, size=40)
+    family = family_of(model, distance_matrix(points), ALPHA)
+    scales = SCALES["k" if model.endswith("k") else model]
+    betas = np.linspace(-1.0, 6.0, len(scales))
+    weights = np.arange(1.0, len(scales) + 1.0) / np.arange(1, len(scales) + 1).sum()
+    posterior = posterior_of(model, betas, scales, weights)
+    predictor = Predictor(posterior, family, labels, predictive)
+    distances = distance_matrix(new, points)
+    probabilities = predictor.probabilities(distances)
+    np.testing.assert_allclose(
+        probabilities, plain_average(predictor, distances), rtol=0, atol=1e-12
+    )
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-14)
+
+
+def test_the_printed_and_the_directed_model_listen_one_way():
+    points, labels = three_classes(30)
+    distances = distance_matrix(points)
+    new = distances[:, 5:6].T + 0.1
+    by_model = {}
+    for model in ("k", "directed k"):
+        for predictive in ("joint", "printed"):
+            predictor = Predictor(
+                posterior_of(model, [2.0], [4.0]), family_of(model, distances), labels, predictive
+            )
+            by_model[model, predictive] = predictor.probabilities(new)
+    np.testing.assert_array_equal(by_model["directed k", "joint"], by_model["k", "printed"])
+    assert np.abs(by_model["k", "joint"] - by_model["k", "printed"]).max() > 0.01
+
+
+def test_a_class_without_training_points_gets_its_share():
+    points, labels = three_classes(30)
+    distances = distance_matrix(points)
+    for model in MODELS:
+        family = family_of(model, distances, n_classes=4)
+        predictor = Predictor(posterior_of(model, [2.0], [2.0]), family, labels)
+        new = distance_matrix(points[:3] + 0.1, points)
+        np.testing.assert_allclose(
+            predictor.probabilities(new), plain_average(predictor, new), rtol=0, atol=1e-12
+        )
+
+
+@pytest.mark.parametrize("width", ["realistic", "wide"])
+@pytest.mark.parametrize("model", ["gaussian", "exponential", "radius", "k"])
+def test_many_draws_are_averaged_as_if_one_by_one(model, width):
+    points, labels = three_classes(90)
+    new = np.random.default_rng(5).normal(size=(60, 3))
+    new[:3] *= 4.0
+    betas, scales = draws_of(model, 90, 4_000, width)
+    posterior = Posterior.from_draws(
+        betas.reshape(4, -1), scales.reshape(4, -1), "k" if model == "k" else "sigma"
+    )
+    predictor = Predictor(posterior, family_of(model, distance_matrix(points)), labels)
+    distances = distance_matrix(new, points)
+    error = np.abs(predictor.probabilities(distances) - plain_average(predictor, distances))
+    # The radius kernel's jumps are joined most coarsely where the posterior is wide: up to 2e-4.
+    assert error.max() < (2e-4 if (model, width) == ("radius", "wide") else 1e-4)
+
+
+def test_rows_do_not_depend_on_each_other():
+    points, labels = three_classes(50)
+    distances = distance_matrix(np.random.default_rng(6).normal(size=(9, 3)), points)
+    for model in MODELS:
+        betas, scales = draws_of(model, 50, 500, "realistic")
+        predictor = Predictor(
+            posterior_of(model, betas, scales),
+            family_of(model, distance_matrix(points)),
+            labels,
+        )
+        together = predictor.probabilities(distances)
+        one_by_one = np.concatenate([predictor.probabilities(row[None]) for row in distances])
+        np.testing.assert_array_equal(together, one_by_one)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_intervals_are_the_quantiles_over_the_posterior(model):
+    points, labels = three_classes(50)
+    betas, scales = draws_of(model, 50, 2_000, "realistic")
+    posterior = posterior_of(model, betas, scales)
+    family = family_of(model, distance_matrix(points))
+    predictor = Predictor(posterior, family, labels)
+    distances = distance_matrix(np.random.default_rng(6).normal(size=(8, 3)), points)
+    lower, upper = predictor.interval(distances, level=0.8)
+    at_draws = np.array(
+        [
+            softmax(beta * new_point_support(family, labels, distances, scale, "joint"), axis=1)
+            for beta, scale in zip(betas, scales, strict=True)
+        ]
+    )
+    # Of 512 nodes spread evenly, the share below a quantile is within a few of 0.1 and 0.9.
+    tolerance = 4.0 * np.sqrt(0.1 * 0.9 / 512)
+    assert (at_draws < lower - 1e-9).mean(axis=0).max() < 0.1 + tolerance
+    assert (at_draws > upper + 1e-9).mean(axis=0).max() < 0.1 + tolerance
+    # No wider than need be; that shares tie at few different k is why both sides are asked.
+    assert (at_draws <= lower + 1e-9).mean(axis=0).min() > 0.1 - tolerance
+    assert (at_draws >= upper - 1e-9).mean(axis=0).min() > 0.1 - tolerance
+    assert (lower <= at_draws.mean(axis=0)).all()
+    assert (at_draws.mean(axis=0) <= upper).all()
+    wider = predictor.interval(distances, level=0.95)
+    assert (wider[0] <= lower).all()
+    assert (upper <= wider[1]).all()
+
+
+def test_the_interval_of_a_known_parameter_is_a_point():
+    points, labels = three_classes(20)
+    family = family_of("gaussian", distance_matrix(points))
+    predictor = Predictor(posterior_of("gaussian", [2.0], [0.7]), family, labels)
+    distances = distance_matrix(points[:2] + 0.3, points)
+    for bound in predictor.interval(distances):
+        np.testing.assert_allclose(bound, predictor.probabilities(distances), atol=1e-12)
+
+
+def test_intervals_cover_the_truth_as_often_as_they_say():
+    """Parameters from the prior, labels from the field, the exact posterior by enumeration."""
+    rng = np.random.default_rng(11)
+    points = rng.normal(size=(8, 2))
+    family = family_of("gaussian", distance_matrix(points[:7]), n_classes=2)
+    everything = family_of("gaussian", distance_matrix(points), n_classes=2)
+    betas, sigmas = np.linspace(0.05, 2.95, 24), np.linspace(0.15, 1.45, 14)
+    grid = np.array([(beta, sigma) for sigma in sigmas for beta in betas])
+    labelings, _ = label_distribution(family.at(1.0), 0.0)
+    codes = {tuple(labeling): number for number, labeling in enumerate(labelings)}
+    likelihood = np.array([label_distribution(family.at(s), b)[1] for b, s in grid])
+    to_training = distance_matrix(points)[7:, :7]
+    n_runs, n_covered = 400, 0
+    for _ in range(n_runs):
+        true = rng.integers(len(grid))
+        labels = labelings[rng.choice(len(labelings), p=likelihood[true])]
+        weight = likelihood[:, codes[tuple(labels)]]
+        posterior = posterior_of("gaussian", *grid.T, weight / weight.sum())
+        lower, upper = Predictor(posterior, family, labels).interval(to_training, level=0.8)
+        beta, sigma = grid[true]
+        padded = np.append(labels, 0)
+        probability = everything.at(sigma).conditional(padded, 7, beta)[1]
+        n_covered += lower[0, 1] - 1e-12 <= probability <= upper[0, 1] + 1e-12
+    # The grid's ties can only widen an interval; between nodes it is as coarse as they are.
+    assert stats.binomtest(n_covered, n_runs, 0.8).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_point_that_moves_away_scores_ever_higher(model):
+    points, labels = three_classes(60)
+    betas, scales = draws_of(model, 60, 300, "realistic")
+    predictor = Predictor(
+        posterior_of(model, betas, scales), family_of(model, distance_matrix(points)), labels
+    )
+    rng = np.random.default_rng(3)
+    for _ in range(8):
+        direction = rng.normal(size=3)
+        direction /= np.linalg.norm(direction)
+        # Beyond the farthest point in that direction all distances rise.
+        start = (points @ direction).max()
+        path = direction * (start + np.geomspace(0.01, 1e4, 40))[:, None]
+        scores = predictor.outlier_score(distance_matrix(path, points))
+        assert (np.diff(scores) > 0.0).all()
+        assert scores[-1] > 10.0
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_points_like_the_training_points_score_about_zero(model):
+    points, labels = three_classes(400)
+    betas, scales = draws_of(model, 400, 300, "realistic")
+    predictor = Predictor(
+        posterior_of(model, betas, scales), family_of(model, distance_matrix(points)), labels
+    )
+    scores = predictor.outlier_score(distance_matrix(three_classes(400, seed=8)[0], points))
+    far = predictor.outlier_score(distance_matrix([[6.0, 6.0, 6.0]], points))
+    assert abs(np.median(scores)) < 0.3
+    assert far > np.quantile(scores, 0.99)
+
+
+def test_scores_of_identical_training_points_are_finite():
+    distances = np.zeros((5, 5))
+    for model in MODELS:
+        predictor = Predictor(
+            posterior_of(model, [1.0], [2.0]), family_of(model, distances), np.arange(5) % 3
+        )
+        scores = predictor.outlier_score(np.array([[0.0] * 5, [1.0] * 5]))
+        assert np.isfinite(scores).all()
+        assert scores[1] > scores[0]
+
+
+def test_far_away_the_gaussian_kernel_listens_to_the_most_extreme_point():
+    points, labels = three_classes(40)
+    family = family_of("gaussian", distance_matrix(points))
+    predictor = Predictor(posterior_of("gaussian", [3.0], [0.8]), family, labels)
+    direction = np.array([0.6, 0.0, 0.8])
+    far = distance_matrix([1e6 * direction], points)
+    extreme = labels[np.argmax(points @ direction)]
+    expected = softmax(3.0 * np.eye(3)[extreme])
+    np.testing.assert_allclose(predictor.probabilities(far)[0], expected, atol=1e-6)
+
+
+def test_gauss_nodes_integrate_polynomials_of_a_discrete_measure():
+    rng = np.random.default_rng(0)
+    values, weights = rng.gamma(2.0, size=300), rng.dirichlet(np.ones(300))
+    nodes = gauss_nodes(values, weights, 6)
+    rule = weights @ lagrange_basis(nodes, values)
+    for degree in range(12):
+        np.testing.assert_allclose(rule @ nodes**degree, weights @ values**degree, rtol=1e-9)
+    assert len(gauss_nodes(np.array([1.0, 2.0, 1.0]), np.full(3, 1 / 3), 6)) == 2
+
+
+def test_lagrange_polynomials_are_one_at_their_node():
+    nodes = np.array([0.0, 0.5, 2.0])
+    np.testing.assert_array_equal(lagrange_basis(nodes, nodes), np.eye(3))
+    basis = lagrange_basis(nodes, np.array([0.3, 1.7]))
+    np.testing.assert_allclose(basis @ nodes**2, np.array([0.3, 1.7]) ** 2, rtol=1e-13)
+
+
+def test_compressed_measures_keep_the_moments_of_every_cell():
+    rng = np.random.default_rng(1)
+    betas, scales = rng.normal(3.0, 1.0, 500), rng.normal(size=500)
+    measure = Measure(betas, scales, np.full(500, 1 / 500))
+    few = compress(measure, 1, 1)
+    assert len(few.weights) == 12
+    for power_beta in range(4):
+        for power_scale in range(3):
+            expected = np.mean(betas**power_beta * scales**power_scale)
+            moment = few.weights @ (few.betas**power_beta * few.scales**power_scale)
+            np.testing.assert_allclose(moment, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_the_vector_exp_is_right_to_fourteen_digits():
+    values = np.concatenate([np.linspace(-700.0, 0.0, 7_001), [1e-9, 3.0, 700.0, -1e-300]])
+    computed = np.array([exp_of(value) for value in values])
+    np.testing.assert_allclose(computed, np.exp(values), rtol=3e-14)
+    assert 0.0 <= exp_of(-np.inf) < 1e-300
+
+
+def test_fast_euclidean_distances_keep_their_digits():
+    rng = np.random.default_rng(2)
+    for n_features in (1, 2, 5):
+        points = 1e6 + rng.normal(size=(30, n_features))
+        new = np.concatenate([points[:3], points[3:6] + 1e-7, rng.normal(size=(4, n_features))])
+        distances = euclidean_distances_to(new, points)
+        np.testing.assert_allclose(distances, distance_matrix(new, points), rtol=1e-12)
+        assert (distances[[0, 1, 2], [0, 1, 2]] == 0.0).all()
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_chunks_come_back_in_order(n_jobs):
+    X = np.arange(23.0)[:, None]
+    np.testing.assert_array_equal(map_chunks(lambda rows: 2 * rows, X, 5, n_jobs), 2 * X)
+    lower, upper = map_chunks(lambda rows: (rows - 1, rows + 1), X, 4, n_jobs)
+    np.testing.assert_array_equal(lower, X - 1)
+    np.testing.assert_array_equal(upper, X + 1)
+
+
+def test_what_cannot_be_predicted_is_refused():
+    points, labels = three_classes(10)
+    family = family_of("gaussian", distance_matrix(points))
+    posterior = posterior_of("gaussian", [1.0], [1.0])
+    with pytest.raises(ValueError, match="predictive among"):
+        Predictor(posterior, family, labels, "both")
+    with pytest.raises(ValueError, match="posterior of sigma"):
+        Predictor(posterior_of("k", [1.0], [1.0]), family, labels)
+    with pytest.raises(ValueError, match="labels"):
+        Predictor(posterior, family, labels[:-1])
+    predictor = Predictor(posterior, family, labels)
+    with pytest.raises(ValueError, match=r"shape \(m, 10\)"):
+        predictor.probabilities(np.ones((2, 9)))
+    with pytest.raises(ValueError, match="0 < level < 1"):
+        predictor.interval(np.ones((2, 10)), level=1.0)
+    with pytest.raises(ValueError, match="chunk_size"):
+        map_chunks(lambda rows: rows, points, 0)
+
+
+_MEMORY_RUN = """
+import resource
+import subprocess
+import sys
+
+import numpy as np
+from nearfield.distances import distance_matrix
+from nearfield.families import DistanceFamily
+from nearfield.inference import Posterior
+from nearfield.prediction import Predictor, euclidean_distances_to, map_chunks
+
+rng = np.random.default_rng(0)
+points, new = rng.normal(size=(5_000, 5)), rng.normal(size=(1_000_000, 5))
+family = DistanceFamily(distance_matrix(points), "gaussian", 2)
+betas, sigmas = rng.normal(3.0, 0.1, (4, 500)), rng.normal(0.5, 0.01, (4, 500))
+posterior = Posterior.from_draws(betas, sigmas, "sigma")
+predictor = Predictor(posterior, family, (points[:, 0] > 0).astype(int))
+predict = lambda rows: predictor.probabilities(euclidean_distances_to(rows, points))
+probabilities = map_chunks(predict, new, predictor.chunk_size, n_jobs=2)
+assert probabilities.shape == (1_000_000, 2)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+@pytest.mark.long
+def test_a_million_points_fit_in_two_gigabytes():
+    run = subprocess.run(
+        [sys.executable, "-c", _MEMORY_RUN], capture_output=True, text=True, check=True
+    )
+    assert int(run.stdout) < 2e9
