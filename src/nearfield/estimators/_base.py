@@ -1,0 +1,56 @@
+"""What the classifiers share: prediction from probabilities, and data seen through distances."""
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from nearfield.estimators._metric import is_named
+
+
+class ProbabilisticClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier whose every prediction follows from its class probabilities."""
+
+    classes_: NDArray[Any]
+
+    @abstractmethod
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Give the probability of each class, shape (n_samples, n_classes)."""
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Give the most probable class of each point, shape (n_samples,); of equals the first."""
+        probabilities = self.predict_proba(X)  # first: it says if there is nothing fitted
+        return self.classes_[np.argmax(probabilities, axis=1)]
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Give the log probability of each class, shape (n_samples, n_classes)."""
+        with np.errstate(divide="ignore"):  # a probability of zero is an answer
+            return np.log(self.predict_proba(X))
+
+
+class MetricClassifier(ProbabilisticClassifier):
+    """A classifier that sees the points through their distances."""
+
+    metric: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        is_precomputed = is_named(self.metric, "precomputed")
+        tags.input_tags.pairwise = is_precomputed
+        tags.input_tags.positive_only = is_precomputed
+        tags.input_tags.sparse = not is_precomputed
+        tags.input_tags.allow_nan = is_named(self.metric, "nan_euclidean")
+        return tags
+
+
+def reweighted(
+    probabilities: NDArray[np.float64], ratio: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Multiply the odds of the classes, shape (m, G), by a factor each."""
+    weighted = probabilities * ratio
+    total = weighted.sum(axis=1, keepdims=True)
+    # All probability may be on classes that are not expected at all: then these alone are left.
+    fallback = ratio / ratio.sum()
+    return np.where(total > 0.0, weighted / np.where(total > 0.0, total, 1.0), fallback)

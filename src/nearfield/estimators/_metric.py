@@ -1,0 +1,189 @@
+"""How features become distances: standardized, by a metric, a learned one, or given as they are."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.metrics.pairwise import PAIRWISE_BOOLEAN_FUNCTIONS
+
+from nearfield.distances import LEARNED_METRICS, check_distances, distance_matrix
+from nearfield.estimators._standardize import Standardization
+from nearfield.prediction import euclidean_distances_to
+
+Metric = str | Callable[..., float]
+
+# Standardized, these features would no longer be what the metric reads: truth values, counts,
+# histograms, angles, or distances themselves.
+_AS_THEY_ARE = (
+    *PAIRWISE_BOOLEAN_FUNCTIONS,
+    "braycurtis",
+    "canberra",
+    "haversine",
+    "jensenshannon",
+    "precomputed",
+)
+_NAMES = (
+    *_AS_THEY_ARE,
+    "chebyshev",
+    "cityblock",
+    "correlation",
+    "cosine",
+    "euclidean",
+    "hamming",
+    "infinity",
+    "l1",
+    "l2",
+    "mahalanobis",
+    "manhattan",
+    "minkowski",
+    "nan_euclidean",
+    "p",
+    "seuclidean",
+    "sqeuclidean",
+)
+_EUCLIDEAN = ("euclidean", "l2")
+_LARGEST = 1e150  # the square of a larger difference is no number
+_SPARSE = (*_EUCLIDEAN, "manhattan", "cityblock", "l1")
+
+
+def is_named(metric: Any, *names: str) -> bool:
+    """Tell whether a metric is one of some names; a function is none of them."""
+    return isinstance(metric, str) and metric in names
+
+
+@dataclass(frozen=True, eq=False)
+class MetricSpace:
+    """The training points where distances are taken, and the way there for new points.
+
+    Attributes
+    ----------
+    metric : str or callable
+        The metric on the points: that of the estimator, or Euclidean where one was learned.
+    params : dict
+        Its further arguments, with the scale that some metrics take from the training points.
+    standardization : Standardization or None
+    learner : object or None
+        The learned metric, whose ``transform`` takes the points to where it is Euclidean.
+    points : ndarray or csr_matrix, shape (n, n_features)
+        The training points there; their number alone counts where distances are precomputed.
+    """
+
+    metric: Metric
+    params: dict[str, Any]
+    standardization: Standardization | None
+    learner: Any
+    points: Any = field(repr=False)
+
+    @classmethod
+    def fit(
+        cls,
+        X: Any,
+        labels: NDArray[np.int64],
+        *,
+        metric: Metric,
+        metric_params: Mapping[str, Any] | None,
+        standardize: bool,
+    ) -> Self:
+        """Learn from the training points, shape (n, n_features), what new ones are measured by."""
+        params = _check_metric(metric, metric_params)
+        if is_named(metric, "precomputed"):
+            return cls(metric, params, None, None, np.empty((X.shape[0], 0)))
+        stays_sparse = is_named(metric, *_SPARSE) and not params
+        if sp.issparse(X) and not stays_sparse:
+            X = X.toarray()
+        standardization, is_learned = None, is_named(metric, *LEARNED_METRICS)
+        if (standardize and not is_named(metric, *_AS_THEY_ARE)) or is_learned:
+            standardization = Standardization.fit(X)
+            X = standardization.apply(X)
+        if isinstance(metric, str) and is_learned:
+            learner = _make_learner(metric, params).fit(X, labels)
+            return cls("euclidean", {}, standardization, learner, learner.transform(X))
+        if isinstance(metric, str):
+            params |= _scale_of(metric, params, X)
+        return cls(metric, params, standardization, None, X)
+
+    @property
+    def n_points(self) -> int:
+        """The number of training points."""
+        return self.points.shape[0]
+
+    def training_distances(self, X: Any, n_jobs: int | None = None) -> NDArray[np.float64]:
+        """Measure the training points against each other; `X` is read if they are precomputed."""
+        if is_named(self.metric, "precomputed"):
+            return check_distances(X)
+        return self._measure(self.points, None, n_jobs)
+
+    def distances_to(self, X: Any) -> NDArray[np.float64]:
+        """Measure new points, shape (m, n_features), to the training points, shape (m, n)."""
+        if is_named(self.metric, "precomputed"):
+            return distance_matrix(X, self.points, metric="precomputed")
+        points = self._place(X)
+        if self.is_dense_euclidean and np.abs(points).max() < _LARGEST:
+            return euclidean_distances_to(points, self.points)
+        return self._measure(points, self.points, None)
+
+    def distances_among(self, X: Any, n_jobs: int | None = None) -> NDArray[np.float64]:
+        """Measure new points against each other, shape (m, m)."""
+        return self._measure(self._place(X), None, n_jobs)
+
+    @property
+    def is_dense_euclidean(self) -> bool:
+        """Whether distances are Euclidean ones between rows of an array."""
+        return (
+            is_named(self.metric, *_EUCLIDEAN) and not self.params and not sp.issparse(self.points)
+        )
+
+    def _place(self, X: Any) -> Any:
+        if sp.issparse(self.points):
+            X = sp.csr_matrix(X)  # dense ones too: as sparse ones they are not shifted
+        elif sp.issparse(X):
+            X = X.toarray()
+        if self.standardization is not None:
+            X = self.standardization.apply(X)
+        with np.errstate(over="ignore", invalid="ignore"):  # the metric tells of an infinity
+            return X if self.learner is None else self.learner.transform(X)
+
+    def _measure(self, points: Any, others: Any, n_jobs: int | None) -> NDArray[np.float64]:
+        # What overflows on the way is no finite distance, and refused as such.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return distance_matrix(
+                points, others, metric=self.metric, metric_params=self.params, n_jobs=n_jobs
+            )
+
+
+def _check_metric(metric: Any, metric_params: Any) -> dict[str, Any]:
+    names = sorted({*_NAMES, *LEARNED_METRICS})
+    if not (callable(metric) or is_named(metric, *names)):
+        raise ValueError(
+            f"Expected metric as a function of two vectors or a name among {names}; got "
+            f"metric={metric!r}. Choose one of them."
+        )
+    if not isinstance(metric_params, Mapping | None):
+        raise TypeError(
+            "Expected metric_params as a dict of further arguments of the metric, or None; got "
+            f"metric_params={metric_params!r}. Leave it out for none."
+        )
+    return dict(metric_params or {})
+
+
+def _make_learner(metric: str, params: Mapping[str, Any]) -> Any:
+    try:
+        return LEARNED_METRICS[metric](**params)
+    except TypeError as error:
+        raise ValueError(
+            f"Expected metric_params that metric {metric!r} takes; got {sorted(params)}: {error}."
+        ) from error
+
+
+def _scale_of(metric: str, params: Mapping[str, Any], points: Any) -> dict[str, Any]:
+    """Take from the training points the scale that some metrics need, unless it was given."""
+    if metric == "seuclidean" and "V" not in params:
+        variance = points.var(axis=0, ddof=1)
+        return {"V": np.where(variance > 0.0, variance, 1.0)}  # constant: carries no distance
+    if metric == "mahalanobis" and not {"V", "VI"} & set(params):
+        distance_matrix(points, metric=metric)  # refuses a covariance that has no inverse
+        return {"VI": np.linalg.inv(np.atleast_2d(np.cov(points, rowvar=False)))}
+    return {}

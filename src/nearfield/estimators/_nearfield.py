@@ -1,0 +1,300 @@
+"""The recommended classifier: kernels and metrics, averaged."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
+
+from nearfield._checks import check_whole
+from nearfield.distances import PowerTransform
+from nearfield.estimators._base import ProbabilisticClassifier, reweighted
+from nearfield.estimators._candidates import (
+    candidate_classifier,
+    check_average,
+    describe,
+    fit_held_out,
+)
+from nearfield.estimators._settings import check_dense, make_rng
+from nearfield.estimators._stacking import deal_folds, stacking_weights
+from nearfield.estimators._validation import (
+    check_class_prior,
+    check_new_points,
+    check_training_data,
+)
+from nearfield.prediction import map_chunks
+from nearfield.prediction.mixture import mixture_interval
+
+_LEAST_WEIGHT = 0.01  # what a candidate must have to be asked at all
+_INTERVAL_CHUNK = 128
+
+
+class NearfieldClassifier(ProbabilisticClassifier):
+    r"""Bayesian nearest-neighbour classification that needs no settings.
+
+    Every kernel with every metric is a candidate, a label field over the training points; the
+    probabilities of the candidates are averaged,
+
+    .. math:: p(y^* = g) = \sum_k w_k\, p_k(y^* = g)
+
+    In every fold the metrics are learned anew, without the points held out. These give, for each
+    candidate, the posterior of beta and sigma (a pseudolikelihood in which no label was seen by
+    the metric that explains it) and the densities by which the weights are chosen.
+
+    Parameters
+    ----------
+    kernels : sequence of str
+        Among ``"gaussian"`` and ``"exponential"``.
+    metrics : sequence of str or callable
+        As those of `DistanceNeighborsClassifier`, but ``"precomputed"``.
+    normalize : bool
+        Whether features go through `nearfield.distances.PowerTransform` first: a power each,
+        which takes their skewness, chosen without labels. Not done with as many features as
+        points, where the powers would be noise.
+    averaging : {"stacking", "evidence"}
+        How candidates are weighed: by their densities of held-out labels, or as in Bayesian model
+        averaging by their evidence, from path sampling. The evidence takes a learned metric as
+        given, and so favours it; it costs seconds to minutes a candidate.
+    n_folds : int, optional
+        10 by default, 5 from 100 points on.
+    concentration : float
+        How much the weights are drawn together: each candidate has a Dirichlet parameter of one
+        plus this.
+    n_jobs : int, optional
+        Parallel threads; no result depends on it.
+    random_state : int, RandomState, Generator or None
+        Deals the folds.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray, shape (n_features_in_,)
+        Where X has names that are all text.
+    candidates_ : list of DistanceNeighborsClassifier
+        Fitted, on the normalized features.
+    weights_ : ndarray, shape (n_candidates,)
+        Below 0.01 set to zero.
+    log_scores_ : ndarray, shape (n_candidates,)
+        The mean log density of held-out labels, or the log evidence.
+    features_ : PowerTransform or None
+
+    Examples
+    --------
+    >>> from nearfield import NearfieldClassifier
+    >>> from nearfield.datasets import load_wine, stratified_split
+    >>> X, y = load_wine(return_X_y=True)
+    >>> train, test = stratified_split(y, 0.25, random_state=0)
+    >>> model = NearfieldClassifier().fit(X[train], y[train])
+    >>> model.score(X[test], y[test]) > 0.95
+    True
+    """
+
+    metric = "euclidean"  # how features are read: dense or sparse numbers, all of them finite
+
+    def __init__(
+        self,
+        kernels: Sequence[str] = ("gaussian", "exponential"),
+        metrics: Sequence[Any] = ("euclidean", "manhattan", "within", "ard", "discriminant"),
+        *,
+        normalize: bool = True,
+        averaging: str = "stacking",
+        n_folds: int | None = None,
+        concentration: float = 0.1,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.kernels = kernels
+        self.metrics = metrics
+        self.normalize = normalize
+        self.averaging = averaging
+        self.n_folds = n_folds
+        self.concentration = concentration
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit all candidates and weigh them.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,)
+            Classes of any kind: text, whole numbers, truth values.
+        """
+        check_average(self)
+        X, labels = check_training_data(self, X, y)
+        check_dense(None, X.shape[0])
+        points = X.toarray() if sp.issparse(X) else X
+        features = None
+        if self.normalize and points.shape[1] < len(points):
+            features = PowerTransform().fit(points)
+            points = features.transform(points)
+        fit = self._stack if self.averaging == "stacking" else self._average
+        # The matrices are small: threads of BLAS would wait for each other, and for ours.
+        with threadpool_limits(limits=1, user_api="blas"):
+            candidates, log_scores, weights = fit(points, labels)
+        weights = np.where(weights < min(_LEAST_WEIGHT, weights.max()), 0.0, weights)
+        self.features_ = features
+        self.labels_ = labels
+        self.candidates_ = candidates
+        self.log_scores_ = log_scores
+        self.weights_ = weights / weights.sum()
+        return self
+
+    def _stack(self, points, labels):
+        """Fit every candidate by its held-out conditionals, and stack."""
+        n_points = len(labels)
+        n_folds = self.n_folds or (10 if n_points < 100 else 5)
+        folds = deal_folds(make_rng(self.random_state), labels, min(n_folds, n_points))
+        fitted = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(fit_held_out)(points, labels, self.classes_, metric, self.kernels, folds)
+            for metric in self.metrics
+        )
+        candidates = [candidate for group in fitted for candidate, _ in group]
+        log_densities = np.transpose([log_density for group in fitted for _, log_density in group])
+        weights = stacking_weights(log_densities, self.concentration)
+        return candidates, log_densities.mean(axis=0), weights
+
+    def _average(self, points, labels):
+        """Fit every candidate by path sampling, and weigh them by their evidence."""
+        candidates = [
+            candidate_classifier(kernel, metric, "path", self.n_jobs, self.random_state)
+            for metric in self.metrics
+            for kernel in self.kernels
+        ]
+        for candidate in candidates:
+            candidate.fit(points, self.classes_[labels])
+        log_evidences = np.array([candidate.log_evidence_ for candidate in candidates])
+        return candidates, log_evidences, softmax(log_evidences)
+
+    def predict_proba(self, X: Any, class_prior: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Give the probability of each class, averaged over candidates and their parameters.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+        class_prior : array-like, shape (n_classes,), optional
+            The class proportions where the model is used, in the order of ``classes_``, if they
+            differ from those of the training points: the odds are multiplied by their ratio.
+
+        Returns
+        -------
+        probabilities : ndarray, shape (n_samples, n_classes)
+        """
+        points = self._place(X)
+        total = sum(weight * c.predict_proba(points) for weight, c in self._voices())
+        probabilities = np.asarray(total)
+        if class_prior is None:
+            return probabilities
+        n_classes = len(self.classes_)
+        expected = check_class_prior(class_prior, n_classes)
+        trained = np.bincount(self.labels_, minlength=n_classes) / len(self.labels_)
+        return reweighted(probabilities, expected / trained)
+
+    def predict_proba_interval(
+        self, X: Any, level: float = 0.95
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Give credible intervals of the class probabilities, over candidates and parameters.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+        level : float
+            The probability of the equal-tailed intervals.
+
+        Returns
+        -------
+        lower, upper : ndarray, shape (n_samples, n_classes)
+        """
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"Expected 0 < level < 1; got level={level!r}. Try 0.95.")
+        points = self._place(X)
+        voices = list(self._voices())
+        weights = np.array([weight for weight, _ in voices])
+        predictors = [candidate._current_predictor() for _, candidate in voices]
+
+        def interval(chunk):
+            distances = [c.metric_space_.distances_to(chunk) for _, c in voices]
+            return mixture_interval(predictors, weights, distances, level)
+
+        return map_chunks(interval, points, _INTERVAL_CHUNK, self.n_jobs)
+
+    def predict_joint(
+        self, X: Any, n_draws: int = 1_000, *, random_state: Any = None
+    ) -> NDArray[Any]:
+        """Draw the classes of all points together: each draw from one candidate, by its weight.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+        n_draws : int
+        random_state : int, RandomState, Generator or None
+            That of the estimator by default.
+
+        Returns
+        -------
+        draws : ndarray, shape (n_draws, n_samples)
+        """
+        points = self._place(X)
+        n_draws = check_whole(n_draws, "n_draws", minimum=1)
+        rng = make_rng(self.random_state if random_state is None else random_state)
+        counts = rng.multinomial(n_draws, self.weights_)
+        draws = [
+            candidate.predict_joint(points, int(count), random_state=rng)
+            for candidate, count in zip(self.candidates_, counts, strict=True)
+            if count > 0
+        ]
+        return rng.permutation(np.concatenate(draws))
+
+    def outlier_score(self, X: Any) -> NDArray[np.float64]:
+        """Tell how far each point is from all training points: the mean over candidates.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray, shape (n_samples,)
+        """
+        points = self._place(X)
+        return np.asarray(sum(w * c.outlier_score(points) for w, c in self._voices()))
+
+    def summary(self) -> pd.DataFrame:
+        """Describe each candidate in a row, the weightiest first.
+
+        Returns
+        -------
+        summary : DataFrame
+            With columns kernel, metric, weight, log_score, and the posterior means of beta and
+            sigma.
+        """
+        check_is_fitted(self)
+        return describe(self.candidates_, self.weights_, self.log_scores_)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "weights_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _place(self, X: Any) -> NDArray[np.float64]:
+        """Check new points, and take them to where the candidates are."""
+        check_is_fitted(self)
+        points = check_new_points(self, X)
+        points = points.toarray() if sp.issparse(points) else points
+        return points if self.features_ is None else self.features_.transform(points)
+
+    def _voices(self) -> Iterator[tuple[float, Any]]:
+        """Give the candidates that have weight, each with it."""
+        pairs = zip(self.weights_, self.candidates_, strict=True)
+        return ((float(weight), candidate) for weight, candidate in pairs if weight > 0.0)

@@ -1,0 +1,156 @@
+"""What the arguments of the estimators mean: engines by name, priors by default, seeds."""
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from sklearn.utils import check_random_state
+
+from nearfield import inference as nf_inference
+from nearfield.families import FieldFamily
+from nearfield.inference import Priors
+from nearfield.inference._priors import check_priors, default_priors
+
+ENGINES = {
+    "path": "PathSampling",
+    "exchange": "Exchange",
+    "pseudolikelihood": "Pseudolikelihood",
+    "auxiliary_variable": "AuxiliaryVariable",
+}
+"""The engines of `nearfield.inference` by the names that estimators know them by."""
+
+MAX_PATH_POINTS = 1_000
+"""Up to so many training points "auto" means path sampling, pseudolikelihood above."""
+
+MAX_DENSE_POINTS = 10_000
+"""More training points than this would need distances of more than a gigabyte."""
+
+_PAPER_SIGMA = 100.0  # sigma ~ U(0, 100)
+_USUAL_LONGEST = (0.2, 200.0)  # largest distances for which that prior is meant
+_LARGEST = 1e150
+_UNIT_LONGEST = 10.0  # the largest distance, in the unit that the prior has otherwise
+
+
+def choose_engine(inference: Any, family: FieldFamily) -> tuple[str, Any]:
+    """Turn an estimator's `inference` into the name of an engine and its settings record."""
+    if isinstance(inference, type) or not (
+        isinstance(inference, str) or hasattr(inference, "infer")
+    ):
+        raise TypeError(
+            f"Expected inference as a name among {['auto', *ENGINES]} or a settings record such "
+            f"as nearfield.inference.Exchange(); got inference={inference!r}. Give one of these."
+        )
+    if not isinstance(inference, str):
+        class_name = type(inference).__name__
+        names = [name for name, engine in ENGINES.items() if engine == class_name]
+        name, engine = (names[0] if names else class_name), inference
+    else:
+        name = _automatic(family) if inference == "auto" else inference
+        if name not in ENGINES:
+            raise ValueError(
+                f"Expected inference among {['auto', *ENGINES]}, or a settings record; got "
+                f"inference={inference!r}. Choose one of them."
+            )
+        engine = getattr(nf_inference, ENGINES[name])()
+    if not family.has_joint and name != "pseudolikelihood":
+        raise ValueError(
+            'Expected inference="pseudolikelihood" with neighborhood="directed", whose '
+            "conditionals belong to no joint distribution that another engine could work on; got "
+            f'inference="{name}". Use it, or neighborhood="symmetric".'
+        )
+    return name, engine
+
+
+def _automatic(family: FieldFamily) -> str:
+    is_small = family.n_points <= MAX_PATH_POINTS
+    return "path" if is_small and family.has_joint else "pseudolikelihood"
+
+
+def make_priors(family: FieldFamily, prior_beta: Any, prior_scale: Any) -> Priors:
+    """Fill in the default priors, and refuse those that leave nothing to infer.
+
+    beta is half normal, the paper's N(0, 50^2) given that beta >= 0. k is uniform on 1..n/2.
+    sigma is uniform on (0, 100) as in the paper, where the largest distance is between 0.2 and
+    200, as it is for standardized features; otherwise the same in the unit in which the largest
+    distance is 10.
+    """
+    beta = stats.halfnorm(scale=50.0) if prior_beta is None else prior_beta
+    scale = _default_scale(family) if prior_scale is None else prior_scale
+    priors = Priors(beta, scale)
+    check_priors(priors, family)
+    return priors
+
+
+def _default_scale(family: Any) -> Any:
+    if family.is_discrete:
+        return default_priors(family).scale
+    longest = float(family.distances.max())
+    if longest == 0.0 or _USUAL_LONGEST[0] <= longest <= _USUAL_LONGEST[1]:
+        return stats.uniform(0.0, _PAPER_SIGMA)
+    unit, is_inverse = longest / _UNIT_LONGEST, family.kernel == "exponential"
+    return stats.uniform(0.0, _PAPER_SIGMA * (1.0 / unit if is_inverse else unit))
+
+
+def make_rng(random_state: Any) -> np.random.Generator:
+    """Turn a seed, a generator of either kind or None into a NumPy generator."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
+        check_random_state(random_state)  # refuses what scikit-learn refuses
+        return np.random.default_rng(int(random_state))
+    return np.random.default_rng(check_random_state(random_state).randint(2**32, size=4))
+
+
+def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
+    """Accept one of a few words."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(
+            f"Expected {name} among {choices}; got {name}={value!r}. Choose one of them."
+        )
+    return value
+
+
+def check_common(estimator: Any) -> None:
+    """Accept what every estimator has: `standardize`, `n_jobs` and, if there, `verbose`."""
+    if not isinstance(estimator.standardize, bool | np.bool_):
+        raise TypeError(
+            f"Expected standardize as True or False; got standardize={estimator.standardize!r}. "
+            "Give one of them."
+        )
+    n_jobs, verbose = estimator.n_jobs, getattr(estimator, "verbose", 0)
+    if not (n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs != 0)):
+        raise ValueError(
+            f"Expected n_jobs as a whole number other than 0, or None; got n_jobs={n_jobs!r}. "
+            "Give the number of threads, or -1 for one a core."
+        )
+    if not isinstance(verbose, Integral):
+        raise ValueError(
+            f"Expected verbose as a whole number; got verbose={verbose!r}. Give 0 or 1."
+        )
+
+
+def check_usable(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Refuse distances whose squares are no numbers."""
+    longest = float(distances.max())
+    if longest > 0.0 and not 1.0 / _LARGEST <= longest <= _LARGEST:
+        raise ValueError(
+            f"Expected the largest distance between {1.0 / _LARGEST:g} and {_LARGEST:g}; got "
+            f"{longest:g}. Give the features another unit, or use standardize=True."
+        )
+    return distances
+
+
+def check_dense(n_neighbors: Any, n_points: int) -> None:
+    """Refuse what needs more than dense arrays."""
+    if n_neighbors is not None:
+        raise ValueError(
+            "Expected n_neighbors=None, all training points as neighbours; got "
+            f"n_neighbors={n_neighbors!r}, which this version cannot do. Leave it out."
+        )
+    if n_points > MAX_DENSE_POINTS:
+        raise ValueError(
+            f"Expected at most {MAX_DENSE_POINTS} training points, whose distances to each other "
+            f"are all kept; got {n_points}. Fit on a subset."
+        )

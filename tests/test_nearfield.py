@@ -1,0 +1,334 @@
+"""The recommended classifier: what it averages, how it weighs, and that it keeps its word."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import softmax
+from scipy.stats import skew
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import nearfield
+from nearfield import DistanceNeighborsClassifier, NearfieldClassifier
+from nearfield.datasets import load_crabs, load_iris, load_wine, stratified_split
+from nearfield.distances import PowerTransform, distance_matrix
+from nearfield.distances.power import yeo_johnson
+from nearfield.estimators._stacking import deal_folds, stacking_weights
+from nearfield.families import DistanceFamily
+from nearfield.inference import Priors, Pseudolikelihood
+from nearfield.prediction.heldout import HeldOutField, HeldOutFold
+from nearfield.prediction.mixture import weighted_quantiles
+
+SMALL = {"kernels": ("gaussian",), "metrics": ("euclidean", "within")}
+
+
+@parametrize_with_checks([NearfieldClassifier(n_folds=2, **SMALL), PowerTransform()])
+def test_scikit_learn_accepts_the_classifier_and_its_transform(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, y = load_wine(return_X_y=True)
+    train, test = stratified_split(y, 0.25, random_state=0)
+    return X[train], y[train], X[test], y[test]
+
+
+@pytest.fixture(scope="module")
+def model(wine):
+    return NearfieldClassifier().fit(*wine[:2])
+
+
+def test_wine_is_classified_well_without_settings(model, wine):
+    # 5% of 133 is more than two standard errors above the 3% that it has on average.
+    assert model.score(*wine[2:]) > 0.93
+
+
+def test_probabilities_are_the_weighted_mean_of_the_candidates(model, wine):
+    points = model.features_.transform(wine[2])
+    pairs = zip(model.weights_, model.candidates_, strict=True)
+    expected = sum(weight * candidate.predict_proba(points) for weight, candidate in pairs)
+    np.testing.assert_allclose(model.predict_proba(wine[2]), expected, atol=1e-12)
+    assert model.weights_.sum() == pytest.approx(1.0)
+    assert ((model.weights_ == 0.0) | (model.weights_ >= 0.01)).all()
+
+
+def test_summary_has_a_row_a_candidate_the_weightiest_first(model):
+    summary = model.summary()
+    assert list(summary.columns) == ["kernel", "metric", "weight", "log_score", "beta", "sigma"]
+    assert len(summary) == len(model.candidates_) == 10
+    assert summary["weight"].is_monotonic_decreasing
+
+
+def test_candidates_are_complete_classifiers(model, wine):
+    candidate = model.candidates_[0]
+    assert isinstance(candidate, DistanceNeighborsClassifier)
+    assert candidate.inference_ == "pseudolikelihood"
+    assert set(candidate.predict(model.features_.transform(wine[2]))) <= set(model.classes_)
+
+
+def test_intervals_hold_the_probabilities_and_grow_with_the_level(model, wine):
+    X = wine[2][:40]
+    narrow, wide = (model.predict_proba_interval(X, level) for level in (0.5, 0.99))
+    probabilities = model.predict_proba(X)
+    assert ((wide[0] <= probabilities + 1e-9) & (probabilities <= wide[1] + 1e-9)).all()
+    assert (wide[0] <= narrow[0]).all()
+    assert (narrow[1] <= wide[1]).all()
+    with pytest.raises(ValueError, match="0 < level < 1"):
+        model.predict_proba_interval(X, level=1.0)
+
+
+def test_an_outlier_scores_ever_higher(model, wine):
+    away = wine[0].mean(axis=0) + np.array([0, 5, 50, 500])[:, None] * wine[0].std(axis=0)
+    assert (np.diff(model.outlier_score(away)) > 0.0).all()
+
+
+def test_class_prior_multiplies_the_odds(model, wine):
+    X = wine[2]
+    given = np.array([0.2, 0.3, 0.5])
+    trained = np.bincount(wine[1]) / len(wine[1])
+    odds = model.predict_proba(X) * given / trained
+    expected = odds / odds.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(X, class_prior=given), expected, atol=1e-9)
+
+
+def test_joint_draws_agree_with_the_probabilities_where_points_are_far_apart():
+    X, y = load_iris(return_X_y=True)
+    model = NearfieldClassifier(**SMALL).fit(X[::3], y[::3])
+    draws = model.predict_joint(X[1:2], n_draws=400, random_state=1)
+    assert draws.shape == (400, 1)
+    share = (draws == model.classes_).mean(axis=0)
+    # One new point: the joint is the predictive; four standard errors of 400 draws.
+    np.testing.assert_allclose(share, model.predict_proba(X[1:2])[0], atol=0.1)
+
+
+def test_one_seed_gives_one_answer_whatever_the_number_of_jobs(wine):
+    first = NearfieldClassifier(n_jobs=1, **SMALL).fit(*wine[:2]).predict_proba(wine[2])
+    second = NearfieldClassifier(n_jobs=2, **SMALL).fit(*wine[:2]).predict_proba(wine[2])
+    np.testing.assert_array_equal(first, second)
+
+
+def test_a_saved_model_predicts_the_same_to_the_last_bit(model, wine, tmp_path):
+    nearfield.save(model, tmp_path / "model.nearfield")
+    loaded = nearfield.load(tmp_path / "model.nearfield")
+    np.testing.assert_array_equal(loaded.predict_proba(wine[2]), model.predict_proba(wine[2]))
+
+
+def test_evidence_weighs_candidates_by_path_sampling():
+    X, y = load_iris(return_X_y=True)
+    X, y = X[::6], y[::6]
+    model = NearfieldClassifier(averaging="evidence", **SMALL).fit(X, y)
+    evidences = [candidate.log_evidence_ for candidate in model.candidates_]
+    np.testing.assert_array_equal(model.log_scores_, evidences)
+    weights = softmax(evidences)
+    weights[weights < 0.01] = 0.0
+    np.testing.assert_allclose(model.weights_, weights / weights.sum())
+
+
+def test_features_can_be_left_as_they_are(wine):
+    model = NearfieldClassifier(normalize=False, **SMALL).fit(*wine[:2])
+    assert model.features_ is None
+    assert model.score(*wine[2:]) > 0.9
+
+
+def test_with_more_features_than_points_no_powers_are_taken():
+    rng = np.random.default_rng(5)
+    y = np.arange(20) % 2
+    X = rng.lognormal(size=(20, 40)) + 3.0 * y[:, None]
+    model = NearfieldClassifier(**SMALL).fit(X, y)
+    assert model.features_ is None
+    assert model.predict(X).tolist() == y.tolist()
+
+
+def test_sparse_features_give_the_answers_of_dense_ones(wine):
+    from scipy.sparse import csr_matrix
+
+    dense = NearfieldClassifier(**SMALL).fit(*wine[:2]).predict_proba(wine[2])
+    sparse = NearfieldClassifier(**SMALL).fit(csr_matrix(wine[0]), wine[1])
+    np.testing.assert_allclose(sparse.predict_proba(csr_matrix(wine[2])), dense, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"kernels": "gaussian"}, "kernels as a list"),
+        ({"metrics": ()}, "metrics as a list"),
+        ({"kernels": ("radius",)}, "kernels among"),
+        ({"metrics": ("precomputed",)}, "metrics of features"),
+        ({"averaging": "voting"}, "averaging among"),
+        ({"n_folds": 1}, "n_folds >= 2"),
+        ({"concentration": -1.0}, "concentration >= 0"),
+    ],
+)
+def test_wrong_settings_are_refused(settings, message):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=message):
+        NearfieldClassifier(**settings).fit(X, y)
+
+
+def test_a_class_of_one_point_and_text_labels_are_no_obstacle():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(13, 2)) + np.r_[np.zeros(6), np.full(6, 5.0), -9.0][:, None]
+    y = np.array(["a"] * 6 + ["b"] * 6 + ["c"])
+    model = NearfieldClassifier().fit(X, y)
+    assert model.predict(X[:12]).tolist() == y[:12].tolist()
+
+
+def test_learned_metrics_get_the_weight_where_they_are_needed():
+    X, y = load_crabs(return_X_y=True)
+    train, _ = stratified_split(y, 0.25, random_state=1)
+    model = NearfieldClassifier().fit(X[train], y[train])
+    summary = model.summary().groupby("metric")["weight"].sum()
+    assert summary["within"] + summary["discriminant"] > 0.7
+
+
+def test_it_works_inside_cross_validation():
+    X, y = load_iris(return_X_y=True)
+    scores = cross_val_score(NearfieldClassifier(**SMALL), X[::2], y[::2], cv=3)
+    assert scores.mean() > 0.85
+
+
+# Folds and weights
+
+
+def test_folds_hold_out_every_point_once_and_share_the_classes():
+    labels = np.repeat([0, 1, 2], [20, 10, 5])
+    folds = deal_folds(np.random.default_rng(0), labels, 5)
+    held_out = np.concatenate([fold.held_out for fold in folds])
+    assert sorted(held_out) == list(range(35))
+    for fold in folds:
+        assert np.bincount(labels[fold.held_out]).tolist() == [4, 2, 1]
+        assert sorted([*fold.training, *fold.held_out]) == list(range(35))
+
+
+def test_stacking_weights_are_those_of_a_general_optimiser():
+    rng = np.random.default_rng(1)
+    log_densities = rng.normal(size=(60, 3)) + np.array([0.5, 0.0, -1.0])
+    weights = stacking_weights(log_densities, concentration=0.25)
+
+    def loss(logits):
+        w = softmax(logits)
+        return -np.log(np.exp(log_densities) @ w).sum() - 0.25 * np.log(w).sum()
+
+    np.testing.assert_allclose(weights, softmax(minimize(loss, np.zeros(3)).x), atol=1e-3)
+
+
+def test_stacking_finds_the_true_mixture_and_no_data_leave_equal_weights():
+    rng = np.random.default_rng(2)
+    good = np.where(rng.random(5_000) < 0.7, np.log(0.9), np.log(0.1))
+    log_densities = np.column_stack([good, good[::-1] - 3.0])
+    assert stacking_weights(log_densities, 0.0)[0] > 0.99
+    np.testing.assert_allclose(stacking_weights(np.zeros((1, 4)), 0.25), 0.25)
+
+
+# Inference from held-out points
+
+
+@pytest.fixture(scope="module")
+def held_out():
+    X, y = load_iris(return_X_y=True)
+    X, y = X[::3], y[::3]
+    points = (X - X.mean(axis=0)) / X.std(axis=0)
+    folds = deal_folds(np.random.default_rng(0), y, 10)
+    parts = [
+        HeldOutFold(
+            fold.held_out,
+            y[fold.training],
+            distance_matrix(points[fold.training]),
+            distance_matrix(points[fold.held_out], points[fold.training]),
+        )
+        for fold in folds
+    ]
+    return points, y, folds, parts
+
+
+@pytest.mark.parametrize(("kernel", "sigma"), [("gaussian", 0.4), ("exponential", 3.0)])
+def test_held_out_support_is_that_of_the_last_point_of_a_larger_field(held_out, kernel, sigma):
+    points, labels, folds, parts = held_out
+    support = HeldOutField(parts, labels, kernel, 3).support(sigma)
+    for fold in folds[:3]:
+        for i in fold.held_out:
+            rows = [*fold.training, i]
+            family = DistanceFamily(distance_matrix(points[rows]), kernel, 3)
+            expected = family.at(sigma).support(labels[rows])[-1]  # whatever its own label is
+            np.testing.assert_allclose(support[i], expected, rtol=1e-9)
+
+
+def test_leaving_out_one_at_a_time_gives_the_pseudolikelihood_posterior(held_out):
+    from scipy import stats
+
+    points, labels, _, _ = held_out
+    parts = []
+    for i in range(len(labels)):
+        rest = np.delete(np.arange(len(labels)), i)
+        parts.append(
+            HeldOutFold(
+                np.array([i]),
+                labels[rest],
+                distance_matrix(points[rest]),
+                distance_matrix(points[[i]], points[rest]),
+            )
+        )
+    priors = Priors(stats.halfnorm(scale=50.0), stats.uniform(0.0, 100.0))
+    family = DistanceFamily(distance_matrix(points), "gaussian", 3)
+    found = HeldOutField(parts, labels, "gaussian", 3).infer(priors, family.scale_range)
+    expected = Pseudolikelihood().infer(None, family, labels, priors)
+    for name, sd in expected.sd().items():
+        assert found.posterior.mean()[name] == pytest.approx(expected.mean()[name], abs=0.1 * sd)
+        assert found.posterior.sd()[name] == pytest.approx(sd, rel=0.1)
+    assert found.posterior.log_evidence == pytest.approx(expected.log_evidence, abs=0.05)
+
+
+def test_log_densities_take_a_label_s_own_say_out(held_out):
+    from scipy import stats
+
+    _, labels, _, parts = held_out
+    priors = Priors(stats.halfnorm(scale=50.0), stats.uniform(0.0, 100.0))
+    found = HeldOutField(parts, labels, "gaussian", 3).infer(priors, (0.05, 10.0))
+    # A proper log score: worse than the fit, better than guessing.
+    assert -np.log(3.0) < found.log_densities.mean() < 0.0
+
+
+def test_weighted_quantiles_are_those_of_repeated_values():
+    rng = np.random.default_rng(3)
+    values, counts = rng.normal(size=(20, 3)), rng.integers(1, 9, size=20)
+    repeated = np.repeat(values, counts, axis=0)
+    for level, found in zip(
+        (0.1, 0.8), weighted_quantiles(values, counts.astype(float), (0.1, 0.8)), strict=True
+    ):
+        expected = np.quantile(repeated, level, axis=0, method="inverted_cdf")
+        np.testing.assert_array_equal(found, expected)
+
+
+# The power transform
+
+
+def test_power_transform_takes_the_skewness_and_leaves_gaussians_alone():
+    rng = np.random.default_rng(4)
+    X = np.column_stack([rng.lognormal(size=400), -rng.lognormal(size=400), rng.normal(size=400)])
+    transform = PowerTransform().fit(X)
+    assert (np.abs(skew(transform.transform(X))[:2]) < 0.4 * np.abs(skew(X)[:2])).all()
+    assert transform.powers_[0] < 0.5
+    assert transform.powers_[1] > 1.5
+    assert transform.powers_[2] == 1.0
+    np.testing.assert_allclose(
+        transform.transform(X)[:, 2], (X[:, 2] - X[:, 2].mean()) / X[:, 2].std()
+    )
+
+
+def test_power_transform_is_that_of_yeo_and_johnson_and_increases_to_the_ends():
+    from scipy.stats import yeojohnson
+
+    x = np.linspace(-3.9, 3.9, 41)
+    for power in (-1.0, 0.0, 0.7, 2.0, 3.0):
+        np.testing.assert_allclose(
+            yeo_johnson(x[:, None], np.array([power]))[:, 0], yeojohnson(x, power), atol=1e-9
+        )
+        far = np.array([-1e6, -10.0, -4.0, 0.0, 4.0, 10.0, 1e6])
+        assert (np.diff(yeo_johnson(far[:, None], np.array([power]))[:, 0]) > 0.0).all()
+
+
+def test_settings_survive_a_clone():
+    model = NearfieldClassifier(metrics=["ard"], concentration=1.0)
+    assert clone(model).get_params() == model.get_params()
