@@ -1,0 +1,142 @@
+"""Whose labels made a prediction what it is."""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearfield.inference import Posterior
+from nearfield.plotting._fitted import Voice, voices_of
+from nearfield.plotting._style import class_colors, new_or_given_axes
+from nearfield.prediction._support import weights_back, weights_out
+
+_MAX_SCALES = 64  # of a chain's many draws; neighbouring ones are put together
+
+
+@dataclass(eq=False)
+class InfluenceDisplay:
+    r"""How much each training point adds to the score of its class in one prediction.
+
+    .. math:: \operatorname{E}[\beta c^*_j \mid y], \qquad
+              \log p(g) = \text{const} + \beta \sum_j c^*_j 1[y_j = g]
+
+    Given the parameters, the log odds of two classes are the difference of their sums over the
+    training points: what is drawn is the posterior mean of each point's share, of a mixture the
+    weighted mean over its parts.
+
+    Parameters
+    ----------
+    influence : ndarray, shape (n,)
+        In units of log odds, one for each training point.
+    labels : ndarray of int, shape (n,)
+        The class of each training point, 0..G-1.
+    classes : ndarray, shape (G,)
+    probabilities : ndarray, shape (G,)
+        The prediction.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+    figure_ : matplotlib.figure.Figure
+    """
+
+    influence: NDArray[np.float64] = field(repr=False)
+    labels: NDArray[np.int64] = field(repr=False)
+    classes: NDArray[Any]
+    probabilities: NDArray[np.float64]
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, *, n_points: int = 12, ax: Any = None) -> Self:
+        """Draw the influences on the prediction of one point.
+
+        Parameters
+        ----------
+        estimator : fitted d-nn or pk-nn classifier, or a pipeline that ends in one
+        X : array-like or DataFrame, shape (1, n_features)
+        n_points : int
+            How many training points to show; the others of each class are summed up.
+        ax : matplotlib axes, optional
+        """
+        if len(X) != 1:
+            raise ValueError(
+                f"Expected one point, shape (1, n_features); got {len(X)}. Give one row at a time."
+            )
+        voices = voices_of(estimator, X)
+        influence = np.sum([voice.weight * _mean_influence(voice) for voice in voices], axis=0)
+        labels = voices[0].classifier.labels_
+        probabilities = estimator.predict_proba(X)[0]
+        display = cls(influence, labels, estimator.classes_, probabilities)
+        return display.plot(n_points=n_points, ax=ax)
+
+    def plot(self, *, n_points: int = 12, ax: Any = None) -> Self:
+        """Draw, into `ax` if it is given."""
+        if n_points < 1:
+            raise ValueError(f"Expected n_points >= 1; got n_points={n_points}. Try 12.")
+        order = np.argsort(-np.abs(self.influence), kind="stable")
+        shown, others = order[:n_points], order[n_points:]
+        values = list(self.influence[shown])
+        codes = list(self.labels[shown])
+        names = [f"point {i}" for i in shown]
+        for g in np.unique(self.labels[others]):
+            rest = others[self.labels[others] == g]
+            values.append(self.influence[rest].sum())
+            codes.append(g)
+            names.append(f"{len(rest)} others, together")
+        ax = new_or_given_axes(ax, figsize=(7.0, 1.2 + 0.3 * len(names)))
+        colors = class_colors(len(self.classes))
+        rows = np.arange(len(names))
+        ax.barh(rows, values, color=[colors[g] for g in codes], edgecolor="black", linewidth=0.5)
+        names = [f"{name} ({self.classes[g]})" for name, g in zip(names, codes, strict=True)]
+        ax.set_yticks(rows, names)
+        ax.invert_yaxis()
+        ax.axvline(0.0, color="black", linewidth=0.8)
+        if others.size:
+            ax.axhline(len(shown) - 0.5, color="black", linewidth=0.8, linestyle=":")
+        self._describe(ax, colors)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _describe(self, ax: Any, colors: list[str]) -> None:
+        totals = np.bincount(self.labels, weights=self.influence, minlength=len(self.classes))
+        for g, name in enumerate(self.classes):
+            label = f"{name}: sum {totals[g]:.2f}, probability {self.probabilities[g]:.2f}"
+            ax.fill_between([], [], color=colors[g], label=label)
+        top = self.classes[self.probabilities.argmax()]
+        ax.set(
+            xlabel="what the point adds to the log odds of its class",
+            title=f"Prediction: {top}; the training points that decided it",
+        )
+        ax.legend(loc="best", framealpha=0.9)
+
+
+def _mean_influence(voice: Voice) -> NDArray[np.float64]:
+    """Average beta c* over the posterior, shape (n,)."""
+    classifier, family = voice.classifier, voice.classifier.family_
+    distances = classifier.metric_space_.distances_to(np.asarray(voice.points, dtype=np.float64))
+    total = np.zeros(family.n_points)
+    is_joint = classifier.predictive == "joint" and family.has_joint
+    for scale, beta in _grouped(voice.posterior):
+        coupling = weights_out(family, distances, scale)[0]
+        if is_joint:
+            coupling = coupling + weights_back(family, distances, scale)[0]
+        total += beta * coupling
+    return total
+
+
+def _grouped(posterior: Posterior) -> list[tuple[float, float]]:
+    """Put nodes or draws of close scales together: their mean scale, and their sum of w beta."""
+    scale, weight = posterior.scale.ravel(), posterior.weight.ravel()
+    values, index = np.unique(scale, return_inverse=True)
+    mass = np.bincount(index, weights=weight)
+    weighted_beta = np.bincount(index, weights=weight * posterior.beta.ravel())
+    is_kept = mass > 0.0
+    values, mass, weighted_beta = values[is_kept], mass[is_kept], weighted_beta[is_kept]
+    if len(values) <= _MAX_SCALES or posterior.scale_name == "k":
+        return list(zip(values, weighted_beta, strict=True))
+    group = np.minimum((np.cumsum(mass) * _MAX_SCALES).astype(int), _MAX_SCALES - 1)
+    parts = [np.flatnonzero(group == number) for number in np.unique(group)]
+    return [
+        (float(np.average(values[part], weights=mass[part])), float(weighted_beta[part].sum()))
+        for part in parts
+    ]
