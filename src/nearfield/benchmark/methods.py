@@ -1,0 +1,183 @@
+"""The methods compared, each tuned as a careful user would, on the training points alone."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+
+class Shape(NamedTuple):
+    """What tuning must know of the training points."""
+
+    n_points: int
+    n_features: int
+    smallest_class: int
+
+    @property
+    def n_folds(self) -> int:
+        """Folds of an inner cross-validation: five, or as many as the smallest class allows."""
+        return max(2, min(5, self.smallest_class))
+
+
+Maker = Callable[[Shape, int], Any]
+
+
+def _scaled(*steps: Any) -> Any:
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), *steps)
+
+
+def _nearfield(shape: Shape, seed: int) -> Any:
+    from nearfield import NearfieldClassifier
+
+    return NearfieldClassifier(random_state=seed)
+
+
+def _distance(kernel: str) -> Maker:
+    def make(shape: Shape, seed: int) -> Any:
+        from nearfield import DistanceNeighborsClassifier
+
+        return DistanceNeighborsClassifier(kernel, inference="pseudolikelihood")
+
+    return make
+
+
+def _knn(shape: Shape, seed: int) -> Any:
+    from nearfield import KNeighborsClassifierCV
+
+    return KNeighborsClassifierCV()
+
+
+def _calibrated_knn(shape: Shape, seed: int) -> Any:
+    from sklearn.calibration import CalibratedClassifierCV
+
+    return CalibratedClassifierCV(_knn(shape, seed), method="sigmoid", cv=shape.n_folds)
+
+
+def _nca(shape: Shape, seed: int) -> Any:
+    from sklearn.decomposition import PCA
+    from sklearn.neighbors import NeighborhoodComponentsAnalysis
+
+    # As wide as there are points, it would separate any labels: components of 99% first.
+    first = [PCA(0.99)] if shape.n_features >= shape.n_points else []
+    nca = NeighborhoodComponentsAnalysis(random_state=seed, max_iter=100)
+    return _scaled(*first, nca, _knn(shape, seed))
+
+
+def _gaussian_process(shape: Shape, seed: int) -> Any:
+    from sklearn.gaussian_process import GaussianProcessClassifier
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+    kernel = ConstantKernel(1.0, (1e-3, 1e4)) * RBF(np.sqrt(shape.n_features), (1e-3, 1e4))
+    return _scaled(GaussianProcessClassifier(kernel, random_state=seed))
+
+
+def _svc(shape: Shape, seed: int) -> Any:
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.svm import SVC
+
+    grid = {
+        "C": [0.1, 1.0, 10.0, 100.0, 1_000.0],
+        "gamma": list(np.array([0.01, 0.1, 1.0, 10.0]) / shape.n_features),
+    }
+    tuned = GridSearchCV(SVC(), grid, cv=shape.n_folds)
+    # Platt's probabilities, from held-out decision values of the tuned machine.
+    return _scaled(CalibratedClassifierCV(tuned, cv=shape.n_folds, ensemble=False))
+
+
+def _forest(shape: Shape, seed: int) -> Any:
+    return OutOfBagForest(random_state=seed)
+
+
+def _logistic(shape: Shape, seed: int) -> Any:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GridSearchCV
+
+    grid = {"C": list(np.logspace(-4, 4, 9))}
+    machine = LogisticRegression(max_iter=2_000)
+    return _scaled(GridSearchCV(machine, grid, scoring="neg_log_loss", cv=shape.n_folds))
+
+
+def _discriminant(shape: Shape, seed: int) -> Any:
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+    return _scaled(LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto"))
+
+
+METHODS: Mapping[str, Maker] = MappingProxyType(
+    {
+        "nearfield": _nearfield,
+        "d-nn1": _distance("gaussian"),
+        "d-nn2": _distance("radius"),
+        "d-nn3": _distance("exponential"),
+        "k-nn": _knn,
+        "k-nn, calibrated": _calibrated_knn,
+        "NCA + k-nn": _nca,
+        "Gaussian process": _gaussian_process,
+        "SVM": _svc,
+        "random forest": _forest,
+        "logistic regression": _logistic,
+        "shrinkage LDA": _discriminant,
+    }
+)
+"""Makers of the methods by name: of the shape of the training points, and a seed."""
+
+
+class OutOfBagForest(ClassifierMixin, BaseEstimator):
+    """A random forest whose leaf size is chosen by the log loss of out-of-bag points.
+
+    Parameters
+    ----------
+    n_estimators : int
+    leaf_sizes : sequence of int
+    random_state : int
+    """
+
+    def __init__(
+        self,
+        n_estimators: int = 300,
+        leaf_sizes: tuple[int, ...] = (1, 3, 5),
+        random_state: int = 0,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.leaf_sizes = leaf_sizes
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> "OutOfBagForest":
+        """Grow a forest for each leaf size and keep the best."""
+        from sklearn.ensemble import RandomForestClassifier
+
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        forests = [
+            RandomForestClassifier(
+                self.n_estimators,
+                min_samples_leaf=leaf_size,
+                oob_score=True,
+                random_state=self.random_state,
+            ).fit(X, y)
+            for leaf_size in self.leaf_sizes
+        ]
+        losses = [_log_loss(forest.oob_decision_function_, codes) for forest in forests]
+        self.forest_ = forests[int(np.argmin(losses))]
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Give the probability of each class, shape (m, G)."""
+        check_is_fitted(self)
+        return self.forest_.predict_proba(X)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Give the most probable class of each point, shape (m,)."""
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+def _log_loss(probabilities, codes):
+    own = probabilities[np.arange(len(codes)), codes]
+    return -np.mean(np.log(np.maximum(own, 1e-3)))  # a few trees may leave a zero

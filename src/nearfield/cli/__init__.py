@@ -1,0 +1,58 @@
+"""The command ``nearfield``: one small module a command, and what they share.
+
+Results go to standard output, everything else to standard error. Exit codes: 0, 1 for a run that
+failed, 2 for wrong usage, 130 for one that was interrupted.
+"""
+
+from typing import Annotated
+
+import typer
+
+from nearfield import __version__
+from nearfield.cli import _run, benchmark, evaluate, fit, predict, reproduce
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="Bayesian nearest-neighbour classification.",
+    epilog="Start with: nearfield evaluate data.csv --target species",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"nearfield {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _before_any_command(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show where an error came from (a traceback).")
+    ] = False,
+) -> None:
+    """Bayesian nearest-neighbour classification."""
+    _run.shows_tracebacks = debug
+
+
+app.command("fit")(fit.fit)
+app.command("predict")(predict.predict)
+app.command("evaluate")(evaluate.evaluate)
+app.command("reproduce")(reproduce.reproduce)
+app.command("benchmark")(benchmark.benchmark)
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="nearfield")

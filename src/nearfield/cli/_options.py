@@ -1,0 +1,72 @@
+"""Options that several commands share, each with its help."""
+
+from typing import Annotated
+
+import typer
+
+from nearfield.cli._models import Inference, Model
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A table with a header: csv, tsv or Parquet, compressed or not; - for standard input.",
+        show_default=False,
+    ),
+]
+Target = Annotated[
+    str,
+    typer.Option("--target", "-t", metavar="COLUMN", help="The column that holds the class."),
+]
+ModelName = Annotated[
+    Model,
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="NAME",
+        help="nearfield mixes kernels and metrics; dnn1 (gaussian), dnn2 (radius) and dnn3 "
+        "(exponential) are the distance nearest neighbour models; pknn infers k; knn is plain "
+        "k-nn with k by leave-one-out.",
+    ),
+]
+Metric = Annotated[
+    str | None,
+    typer.Option(
+        "--metric",
+        metavar="NAME",
+        help="A distance: euclidean, manhattan, within (learned), ard (learned) or another that "
+        "scikit-learn or SciPy knows; the model's own unless given.",
+        show_default=False,
+    ),
+]
+InferenceName = Annotated[
+    Inference | None,
+    typer.Option(
+        "--inference",
+        metavar="NAME",
+        help="How the posterior of dnn1 to dnn3 and pknn is found: auto, path, exchange, "
+        "pseudolikelihood or auxiliary_variable; auto unless given.",
+        show_default=False,
+    ),
+]
+Ignored = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ignore",
+        metavar="COLUMN",
+        help="A column to leave out, such as an identifier; may be given more than once.",
+        show_default=False,
+    ),
+]
+OneHot = Annotated[
+    bool,
+    typer.Option("--one-hot", help="Turn every column of text into one column for each value."),
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="One seed gives one answer.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--jobs", "-j", help="Processes to use; -1 for all cores.", show_default="1"),
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print the result as JSON instead of a table for people.")
+]

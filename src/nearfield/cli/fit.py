@@ -1,0 +1,121 @@
+"""``nearfield fit``: from a table to a model file."""
+
+import time
+from typing import Annotated, Any
+
+import typer
+
+from nearfield.cli import _options
+from nearfield.cli._columns import Training, training_data
+from nearfield.cli._files import model_bytes, write_file
+from nearfield.cli._json import to_json
+from nearfield.cli._models import (
+    DEFAULT_MODEL,
+    Settings,
+    classifier,
+    pipeline,
+    simple_settings,
+)
+from nearfield.cli._run import one_line_errors, result_on_stdout
+from nearfield.cli._tables import STREAM, read_table, source_name
+from nearfield.cli._words import counted, listed, table
+
+
+@one_line_errors
+@result_on_stdout
+def fit(
+    data: _options.Data,
+    target: _options.Target,
+    out: Annotated[
+        str, typer.Option("--out", "-o", metavar="MODEL", help="The model file to write.")
+    ],
+    model: _options.ModelName = DEFAULT_MODEL,
+    metric: _options.Metric = None,
+    inference: _options.InferenceName = None,
+    ignore: _options.Ignored = None,
+    one_hot: _options.OneHot = False,
+    seed: _options.Seed = 0,
+    jobs: _options.Jobs = None,
+    json: _options.Json = False,
+) -> str | bytes:
+    """Fit a model to a table and write it to a file.
+
+    Example: `nearfield fit iris.csv --target species --out iris.model`
+    """
+    settings = Settings(model, metric, inference, seed, jobs)
+    final = classifier(settings)
+    training = training_data(read_table(data), target, ignore or [], one_hot=one_hot)
+    fitted = pipeline(final, list(training.features.columns), training.text_columns)
+    started = time.perf_counter()
+    fitted.fit(training.features, training.target)
+    account = _account(fitted, training, settings) | {
+        "data": source_name(data),
+        "target": target,
+        "seconds": time.perf_counter() - started,
+    }
+    content = model_bytes(fitted)
+    if out == STREAM:
+        typer.echo(_for_people(account), err=True, nl=False)
+        return content
+    write_file(out, content)
+    account["written"] = out
+    return to_json(account) if json else _for_people(account)
+
+
+def _account(fitted: Any, training: Training, settings: Settings) -> dict[str, Any]:
+    """Gather what a person or a program wants to know of a fit."""
+    final = fitted[-1]
+    account: dict[str, Any] = {
+        "model": str(settings.model),
+        "settings": simple_settings(final),
+        "n_rows": len(training.features),
+        "features": list(training.features.columns),
+        "encoded": training.text_columns,
+        "classes": list(final.classes_),
+    }
+    if hasattr(final, "inference_"):
+        account["inference"] = final.inference_
+    if hasattr(final, "n_neighbors_"):
+        account["n_neighbors"] = final.n_neighbors_
+    if hasattr(final, "candidates_"):
+        account["candidates"] = final.summary().to_dict(orient="records")
+    if hasattr(final, "posterior_"):
+        account["posterior"] = final.posterior_.summary().to_dict(orient="index")
+    if getattr(final, "inference_", None) == "path":  # others have none, or not that of the field
+        account["log_evidence"] = final.log_evidence_
+        account["log_evidence_error"] = final.log_evidence_error_
+    return account
+
+
+def _for_people(account: dict[str, Any]) -> str:
+    n_features = len(account["features"])
+    lines = [
+        f"Fitted {account['model']} to {counted(account['n_rows'], 'row')}, "
+        f"{counted(n_features, 'feature')} and "
+        f"{counted(len(account['classes']), 'class', 'classes')} ({listed(account['classes'])}) "
+        f"of {account['data']} in {account['seconds']:.1f} s."
+    ]
+    if "n_neighbors" in account:
+        lines.append(f"Leave-one-out chose k = {account['n_neighbors']}.")
+    if "log_evidence" in account:
+        error = account["log_evidence_error"]
+        lines.append(f"Log evidence: {account['log_evidence']:.2f} ± {error:.2f}.")
+    if "posterior" in account:
+        rows = [
+            (name, *(f"{row[column]:.3g}" for column in ("mean", "sd", "lower", "upper")))
+            for name, row in account["posterior"].items()
+        ]
+        header = ("", "mean", "sd", "2.5%", "97.5%")
+        lines += [f"Posterior by {account['inference']}:", table(header, rows)]
+    if "candidates" in account:
+        columns = ("weight", "log_score", "beta", "sigma")
+        rows = [
+            (f"{row['kernel']}, {row['metric']}", *(f"{row[column]:.3g}" for column in columns))
+            for row in account["candidates"]
+            if row["weight"] > 0.0
+        ]
+        header = ("kernel, metric", "weight", "log score", "beta", "sigma")
+        lines += ["A mixture of:", table(header, rows)]
+    if "written" in account:
+        lines.append(f"Wrote {account['written']}.")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,53 @@
+"""The data sets of the paper as problems: features, labels, and the split to train and test on."""
+
+import os
+import zlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearfield import datasets
+from nearfield.reproduction.paper import OLIVE_OIL_TRAIN, TRAIN_SHARE
+
+DataHome = str | os.PathLike[str] | None
+
+
+class Problem(NamedTuple):
+    """One split of one data set."""
+
+    train_features: NDArray[np.float64]
+    train_labels: NDArray[np.int64]
+    test_features: NDArray[np.float64]
+    test_labels: NDArray[np.int64]
+
+
+def load(name: str, data_home: DataHome = None):
+    """Load a data set as a Bunch; FileNotFoundError if it is of spectra that are not there."""
+    if name == "meat":
+        return datasets.load_meat(data_home)
+    if name == "olive-oil":
+        return datasets.load_greek_olive_oil(data_home)
+    return getattr(datasets, f"load_{name}")()
+
+
+def split(name: str, index: int, seed: int, data_home: DataHome = None) -> Problem:
+    """Make the split with that index: the paper's training sizes, stratified."""
+    bunch = load(name, data_home)
+    labels: NDArray[Any] = bunch.target
+    size: int | float | Mapping[Any, int] = TRAIN_SHARE
+    if name == "meat":
+        labels, size = bunch.target_names[bunch.target], datasets.MEAT_TRAINING_COUNTS
+    elif name == "olive-oil":
+        size = OLIVE_OIL_TRAIN
+    train, test = datasets.stratified_split(
+        labels, size, random_state=np.random.default_rng([seed, index])
+    )
+    return Problem(bunch.data[train], bunch.target[train], bunch.data[test], bunch.target[test])
+
+
+def stream(seed: int, *names: str | int) -> int:
+    """Give a seed of its own to what is named, the same in every run."""
+    words = [zlib.crc32(str(name).encode()) for name in names]
+    return int(np.random.SeedSequence([seed, *words]).generate_state(1)[0])
