@@ -8,13 +8,13 @@ INSTALLED := $(VENV)/.installed
 # sources, so that a change in a helper never meets an old kernel.
 export NUMBA_CACHE_DIR := $(CURDIR)/.numba_cache/$(shell cat src/nearfield/sampling/*.py | cksum | cut -d' ' -f1)
 
-.PHONY: run test test-long lint benchmark clean
+.PHONY: run test test-long lint benchmark benchmark-quality reproduction clean
 
 run: $(INSTALLED)
-	$(BIN)/python -m nearfield
+	$(BIN)/nearfield reproduce table2 --quick
 
 test: lint
-	$(BIN)/python -m pytest --cov --cov-report=term --cov-fail-under=95
+	$(BIN)/python -m pytest -n 2 --cov --cov-report=term --cov-fail-under=95
 
 test-long: $(INSTALLED)
 	$(BIN)/python -m pytest -m long
@@ -27,6 +27,14 @@ lint: $(INSTALLED)
 
 benchmark: $(INSTALLED)
 	$(BIN)/python benchmarks/run.py
+
+# How good the recommended classifier is beside its peers; goes on where it was stopped.
+benchmark-quality: $(INSTALLED)
+	$(BIN)/nearfield benchmark --document docs/benchmark.md
+
+# The document of the reproduction; the spectra are read from NEARFIELD_DATA where there are any.
+reproduction: $(INSTALLED)
+	$(BIN)/nearfield reproduce all --document docs/reproduction.md
 
 clean:
 	rm -rf $(VENV) .numba_cache .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist
