@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 from exchange import DATASETS, N_QUICK, PAPER, load_family, warm_up
+from threadpoolctl import threadpool_limits
 
 from nearfield.inference import PathSampling
 from nearfield.inference._chain import RunLength, advance, start_chain
@@ -23,8 +24,9 @@ def main():
         "Path sampling, and how many times as long exchange takes: one chain, and its "
         f"{PAPER.n_chains} (goal: at least x{GOAL})"
     )
-    for name in DATASETS:
-        print(compare(name), flush=True)
+    with threadpool_limits(limits=1, user_api="blas"):
+        for name in DATASETS:
+            print(compare(name), flush=True)
 
 
 def compare(name):
