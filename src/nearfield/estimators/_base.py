@@ -4,10 +4,11 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from nearfield.estimators._metric import is_named
+from nearfield.estimators._validation import check_class_prior
 
 
 class ProbabilisticClassifier(ClassifierMixin, BaseEstimator):
@@ -45,10 +46,15 @@ class MetricClassifier(ProbabilisticClassifier):
         return tags
 
 
-def reweighted(
-    probabilities: NDArray[np.float64], ratio: NDArray[np.float64]
+def with_class_prior(
+    probabilities: NDArray[np.float64], labels: NDArray[np.int64], class_prior: ArrayLike | None
 ) -> NDArray[np.float64]:
-    """Multiply the odds of the classes, shape (m, G), by a factor each."""
+    """Multiply the odds of the classes, shape (m, G), by how the prior differs from the labels."""
+    if class_prior is None:
+        return probabilities
+    n_classes = probabilities.shape[1]
+    expected = check_class_prior(class_prior, n_classes)
+    ratio = expected / (np.bincount(labels, minlength=n_classes) / len(labels))
     weighted = probabilities * ratio
     total = weighted.sum(axis=1, keepdims=True)
     # All probability may be on classes that are not expected at all: then these alone are left.

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nearfield._checks import check_real, check_whole
-from nearfield.estimators._base import MetricClassifier, reweighted
+from nearfield.estimators._base import MetricClassifier, with_class_prior
 from nearfield.estimators._joint import joint_distances
 from nearfield.estimators._metric import MetricSpace
 from nearfield.estimators._settings import (
@@ -23,7 +23,6 @@ from nearfield.estimators._settings import (
     make_rng,
 )
 from nearfield.estimators._validation import (
-    check_class_prior,
     check_new_points,
     check_training_data,
 )
@@ -141,12 +140,7 @@ class FieldClassifier(MetricClassifier):
         probabilities : ndarray, shape (n_samples, n_classes)
         """
         probabilities = self._map(lambda predictor: predictor.probabilities, X)
-        if class_prior is None:
-            return probabilities
-        n_classes = len(self.classes_)
-        expected = check_class_prior(class_prior, n_classes)
-        trained = np.bincount(self.labels_, minlength=n_classes) / len(self.labels_)
-        return reweighted(probabilities, expected / trained)
+        return with_class_prior(probabilities, self.labels_, class_prior)
 
     def predict_proba_interval(
         self, X: Any, level: float = 0.95

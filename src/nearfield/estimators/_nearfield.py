@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from nearfield._checks import check_whole
 from nearfield.distances import PowerTransform
-from nearfield.estimators._base import ProbabilisticClassifier, reweighted
+from nearfield.estimators._base import ProbabilisticClassifier, with_class_prior
 from nearfield.estimators._candidates import (
     candidate_classifier,
     check_average,
@@ -24,7 +24,6 @@ from nearfield.estimators._candidates import (
 from nearfield.estimators._settings import check_dense, make_rng
 from nearfield.estimators._stacking import deal_folds, stacking_weights
 from nearfield.estimators._validation import (
-    check_class_prior,
     check_new_points,
     check_training_data,
 )
@@ -191,12 +190,7 @@ class NearfieldClassifier(ProbabilisticClassifier):
         points = self._place(X)
         total = sum(weight * c.predict_proba(points) for weight, c in self._voices())
         probabilities = np.asarray(total)
-        if class_prior is None:
-            return probabilities
-        n_classes = len(self.classes_)
-        expected = check_class_prior(class_prior, n_classes)
-        trained = np.bincount(self.labels_, minlength=n_classes) / len(self.labels_)
-        return reweighted(probabilities, expected / trained)
+        return with_class_prior(probabilities, self.labels_, class_prior)
 
     def predict_proba_interval(
         self, X: Any, level: float = 0.95
