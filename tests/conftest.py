@@ -43,3 +43,23 @@ def fit_p_value():
         return chisquare(np.bincount(groups, observed), np.bincount(groups, expected)).pvalue
 
     return p_value
+
+
+@pytest.fixture(scope="session")
+def dask_cluster():
+    """Start a Dask cluster of two worker processes, once for all tests of this process."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def dask_client(dask_cluster):
+    """Connect to the cluster; what a test leaves there goes with its client."""
+    from distributed import Client
+
+    with Client(dask_cluster) as client:
+        client.wait_for_workers(2)
+        yield client

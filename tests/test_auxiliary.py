@@ -2,7 +2,14 @@ import warnings
 
 import numpy as np
 import pytest
-from oracle import exact_posterior, standard_errors_off, tiny_family, tiny_labels, tiny_priors
+from oracle import (
+    FIELDS,
+    exact_posterior,
+    standard_errors_off,
+    tiny_family,
+    tiny_labels,
+    tiny_priors,
+)
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
@@ -21,22 +28,22 @@ def central_fixed_parameters(monkeypatch):
     monkeypatch.setattr(auxiliary, "pseudolikelihood_estimate", lambda *_: (0.6, 2.0))
 
 
-def run(rng, model, n_classes):
-    family = tiny_family(model, n_classes=n_classes)
+def run(rng, model, n_points, n_classes):
+    family = tiny_family(model, n_points, n_classes)
     labels = tiny_labels(family)
     # A lucky auxiliary draw holds a chain for long: many short chains show what that costs.
     priors = tiny_priors(family, stats.norm(0.5, 0.25))
-    engine = AuxiliaryVariable(n_draws=800, n_burn=200, n_sweeps=20, n_chains=10)
+    n_draws = 2_000 if model == "k" else 800  # k mixes slowly, and its error is harder to know
+    engine = AuxiliaryVariable(n_draws, n_burn=200, n_sweeps=20, n_chains=10)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         posterior = engine.infer(rng, family, labels, priors, n_jobs=2)
     return standard_errors_off(posterior, exact_posterior(family, labels, priors))
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("model", ["gaussian", "radius", "exponential", "k"])
-def test_the_auxiliary_variable_draws_from_the_exact_posterior(rng, model, n_classes):
-    off = run(rng, model, n_classes)
+@pytest.mark.parametrize(("model", "n_points", "n_classes"), FIELDS)
+def test_the_auxiliary_variable_draws_from_the_exact_posterior(rng, model, n_points, n_classes):
+    off = run(rng, model, n_points, n_classes)
     assert max(off.values()) < MAX_OFF, off
 
 
@@ -45,7 +52,7 @@ def test_the_oracle_notices_a_weight_without_the_auxiliary_labels(rng, monkeypat
         return point.log_potential + point.log_prior
 
     monkeypatch.setattr(AuxiliarySampler, "log_weight", wrong_weight)
-    assert max(run(rng, "gaussian", n_classes=2).values()) > MAX_OFF
+    assert max(run(rng, "gaussian", n_points=8, n_classes=2).values()) > MAX_OFF
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -197,11 +197,6 @@ def test_a_path_that_cannot_be_written_is_refused_before_any_work(tmp_path, monk
             infer(path)
 
 
-def test_a_half_written_file_from_before_is_no_obstacle(path):
-    path.with_name(path.name + ".partial").write_bytes(b"half")
-    assert_same_draws(infer(path), infer(None))
-
-
 @pytest.mark.parametrize("name", ["PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"])
 def test_every_random_stream_comes_back_from_a_checkpoint(name):
     rng = np.random.Generator(getattr(np.random, name)(5))

@@ -4,7 +4,15 @@ import warnings
 import joblib
 import numpy as np
 import pytest
-from oracle import exact_posterior, standard_errors_off, tiny_family, tiny_labels, tiny_priors
+from benchmark_sets import BENCHMARK_SETS, training_set
+from oracle import (
+    FIELDS,
+    exact_posterior,
+    standard_errors_off,
+    tiny_family,
+    tiny_labels,
+    tiny_priors,
+)
 from sbc import chi_square_p_value, ecdf_p_value, sbc_ranks
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
@@ -18,7 +26,6 @@ from nearfield.inference._target import Target, check_target, log_potential
 from nearfield.inference._walk import Walk, dispersed_start, learn, propose
 from nearfield.inference.exchange import Exchange, ExchangeSampler
 
-MODELS = ["gaussian", "radius", "exponential", "k"]
 MAX_OFF = 4.0  # Monte Carlo standard errors; the seeds are fixed
 LEVEL = 1e-3
 SHORT = Exchange(n_draws=30, n_burn=20, n_sweeps=5, n_chains=3)
@@ -34,10 +41,9 @@ def run(rng, family, priors, **settings):
     return standard_errors_off(posterior, exact_posterior(family, labels, priors))
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("model", MODELS)
-def test_exchange_draws_from_the_exact_posterior(rng, model, n_classes):
-    family = tiny_family(model, n_classes=n_classes)
+@pytest.mark.parametrize(("model", "n_points", "n_classes"), FIELDS)
+def test_exchange_draws_from_the_exact_posterior(rng, model, n_points, n_classes):
+    family = tiny_family(model, n_points, n_classes)
     n_draws = 8_000 if model == "k" else 3_000  # k mixes slowly, and its error is harder to know
     off = run(rng, family, tiny_priors(family), n_draws=n_draws)
     assert max(off.values()) < MAX_OFF, off
@@ -64,7 +70,7 @@ def test_the_oracle_notices_a_ratio_without_the_auxiliary_labels(rng, monkeypatc
 
 
 def test_the_oracle_notices_a_missing_jacobian(rng, monkeypatch):
-    monkeypatch.setattr(Target, "log_jacobian", lambda self, scale: 0.0)
+    monkeypatch.setattr(Target, "log_jacobian", lambda self, beta, scale: 0.0)
     family = tiny_family("gaussian")
     assert max(run(rng, family, tiny_priors(family)).values()) > MAX_OFF
 
@@ -157,6 +163,19 @@ def test_the_walk_learns_a_good_acceptance_rate(rng):
     assert (posterior.acceptance_rates < 0.40).all()
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("model", ["gaussian", "exponential", "radius", "k"])
+@pytest.mark.parametrize("load", BENCHMARK_SETS)
+def test_the_walk_learns_a_good_acceptance_rate_on_the_papers_data(load, model):
+    family, labels = training_set(load, model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        engine = Exchange(n_draws=2_000, n_burn=2_000, n_sweeps=100, n_chains=2)
+        posterior = engine.infer(np.random.default_rng(7), family, labels)
+    assert (posterior.acceptance_rates > 0.15).all()
+    assert (posterior.acceptance_rates < 0.40).all()
+
+
 @pytest.mark.parametrize("model", ["gaussian", "k"])
 def test_steps_are_as_likely_back_and_some_are_large(rng, model):
     target = make_sampler(model).target
@@ -177,9 +196,9 @@ def test_one_visit_far_away_does_not_teach_the_walk_to_leap(rng):
     target = make_sampler().target
     point = dispersed_start(rng, target)
     walk = Walk(np.array(point.position), np.diag([0.04, 0.01]), 0.0, 1_000)
-    far = point._replace(position=(point.beta + 60.0, point.position[1] + 8.0))
+    far = point._replace(position=(point.position[0] + 60.0, point.position[1] + 8.0))
     after = learn(walk, far, 0.25)
-    gain = 1_010.0**-0.6
+    gain = 3.0 / 1_030.0
     assert (np.diag(after.covariance) < (1.0 + 9.0 * gain) * np.diag(walk.covariance)).all()
     assert after.log_size == walk.log_size
 
@@ -221,10 +240,20 @@ def test_the_prior_of_a_point_is_that_of_scipy_with_the_jacobian(prior):
     family = tiny_family("gaussian")
     target = check_target(family, tiny_labels(family), Priors(prior, prior))
     for beta, sigma in [(0.7, 1.1), (2.0, 2.4), (-1.0, 0.6)]:
-        expected = prior.logpdf(beta) + prior.logpdf(sigma) + np.log(sigma)
-        assert target.log_prior(beta, sigma) == pytest.approx(expected)
-    assert target.log_prior(1.0, 0.0) == -np.inf
-    assert target.log_prior(1.0, np.inf) == -np.inf
+        # By differences: of beta over its coordinate on the walk, and of sigma over its own.
+        ends = np.array([target.position_of(beta + d, sigma + d) for d in (-1e-6, 1e-6)])
+        jacobian = 2e-6 / np.diff(ends, axis=0)[0]
+        expected = prior.logpdf(beta) + prior.logpdf(sigma) + np.log(jacobian).sum()
+        assert target.log_prior(beta, sigma) == pytest.approx(expected, abs=1e-8)
+    for position in [(0.9, -np.inf), (0.9, 800.0), (800.0, 0.0), (-800.0, 0.0)]:
+        assert target.at(position) is None
+
+
+@pytest.mark.parametrize("model", ["gaussian", "k"])
+def test_a_position_gives_back_its_parameters(model):
+    target = make_sampler(model).target
+    point = target.at(tuple(target.position_of(1.7, 2.0).tolist()))
+    assert (point.beta, point.scale) == pytest.approx((1.7, 2.0), rel=1e-14)
 
 
 @pytest.mark.parametrize("k", [0, 8, -1, 4])

@@ -3,35 +3,29 @@ import warnings
 import joblib
 import numpy as np
 import pytest
-from oracle import exact_posterior, tiny_family, tiny_labels, tiny_priors
+from benchmark_sets import BENCHMARK_SETS, training_set
+from oracle import FIELDS, exact_posterior, tiny_family, tiny_labels, tiny_priors
 from sbc import chi_square_p_value, ecdf_p_value, sbc_ranks
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
-from nearfield.datasets import (
-    load_crabs,
-    load_glass,
-    load_iris,
-    load_olive,
-    load_pima,
-    load_wine,
-    stratified_split,
-)
+from nearfield.datasets import load_crabs, load_iris, load_wine
 from nearfield.distances import distance_matrix
 from nearfield.enumeration import label_distribution, log_partition
-from nearfield.families import DistanceFamily, NeighborFamily
+from nearfield.families import NeighborFamily
 from nearfield.inference import Exchange, PathSampling, Priors, _grid, _stage
 from nearfield.inference._interpolant import LogPartition
 from nearfield.inference._mbar import mixture_of
+from nearfield.inference._priors import default_priors
 from nearfield.sampling.agreements import PairTable
 from nearfield.sampling.canonical import Walk, stack_fields, walk_chains
+from nearfield.sampling.reweighting import fill_weights
 
 MODELS = ["gaussian", "exponential", "radius", "k"]
 N_SEEDS = 3
 # With eight groups an error has seven degrees of freedom: a z of 6 has probability 5e-4.
 MAX_OFF, MAX_RMS = 6.0, 2.5
 LEVEL = 1e-3
-LOADERS = [load_crabs, load_glass, load_iris, load_olive, load_pima, load_wine]
 
 
 def z_scores(posterior, exact):
@@ -56,22 +50,15 @@ def assert_calibrated(scores):
     assert np.sqrt((scores**2).mean()) < MAX_RMS
 
 
-def training_set(load, kernel="gaussian"):
-    features, target = load(return_X_y=True)
-    train, _ = stratified_split(target, 0.25, random_state=0)
-    points = (features[train] - features[train].mean(axis=0)) / features[train].std(axis=0)
-    n_classes = int(target.max()) + 1
-    return DistanceFamily(distance_matrix(points), kernel, n_classes), target[train]
-
-
 def above_zero(family):
+    if family.is_discrete:
+        return Priors(stats.halfnorm(scale=50.0), default_priors(family).scale)
     return Priors(stats.halfnorm(scale=50.0), stats.uniform(0.0, 100.0))
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("model", MODELS)
-def test_path_sampling_gives_the_exact_posterior(model, n_classes):
-    family = tiny_family(model, n_classes=n_classes)
+@pytest.mark.parametrize(("model", "n_points", "n_classes"), FIELDS)
+def test_path_sampling_gives_the_exact_posterior(model, n_points, n_classes):
+    family = tiny_family(model, n_points, n_classes)
     n_scales = 250 if model == "radius" else 120
     scores, posterior, exact = compare(
         family, tiny_labels(family), tiny_priors(family), n_scales=n_scales
@@ -156,18 +143,30 @@ def test_the_second_mode_below_zero_of_stratified_labels_is_found(rng):
     assert error < 0.05
 
 
-@pytest.mark.parametrize("load", [load_iris, load_wine])
-@pytest.mark.parametrize("setting", ["scale_density", "beta_density"])
-def test_twice_the_density_moves_no_mean_by_a_twentieth_of_its_sd(load, setting):
-    family, labels = training_set(load)
+def assert_dense_enough(family, labels, setting, n_draws):
     runs = [
-        PathSampling(n_draws=16, **{setting: density}).infer(
+        PathSampling(n_draws=n_draws, **{setting: density}).infer(
             np.random.default_rng(2), family, labels, above_zero(family)
         )
         for density in (1.0, 2.0)
     ]
     assert (abs(runs[0].mean() - runs[1].mean()) < 0.05 * runs[1].sd()).all()
     assert runs[0].outside_mass < 1e-4
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine])
+@pytest.mark.parametrize("setting", ["scale_density", "beta_density"])
+def test_twice_the_density_moves_no_mean_by_a_twentieth_of_its_sd(load, setting):
+    assert_dense_enough(*training_set(load), setting, n_draws=16)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("load", BENCHMARK_SETS)
+@pytest.mark.parametrize("setting", ["scale_density", "beta_density"])
+def test_the_density_is_enough_for_all_models_and_data(load, model, setting):
+    # Many draws, so that what moves is not the Monte Carlo error of 1 or 2% of the sd.
+    assert_dense_enough(*training_set(load, model), setting, n_draws=64)
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky"])
@@ -209,7 +208,7 @@ def test_path_sampling_is_calibrated_over_many_replicates(rng, n_classes):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("load", LOADERS)
+@pytest.mark.parametrize("load", BENCHMARK_SETS)
 def test_exchange_has_the_same_posterior(load):
     family, labels = training_set(load)
     # Up to 100, the sd of sigma is that of a tail (crabs: 0.03% of the mass, at sigma in the tens)
@@ -274,6 +273,20 @@ def test_a_pair_table_gives_the_agreements_of_all_fields(rng, random_field):
     expected = [[field.agreement(labels) for field in fields] for labels in labelings]
     np.testing.assert_allclose(table.agreements(labelings.astype(np.int8)), expected, atol=1e-4)
     assert len(table.basis) < len(fields)
+
+
+def test_draws_are_weighed_by_the_ratio_of_two_densities(rng):
+    agreements, log_density = rng.normal(10.0, 3.0, 50), rng.normal(0.0, 200.0, 50)
+    betas = np.array([-2.0, 0.0, 5.0])
+    weights, log_largest, n_effective = np.empty((3, 50)), np.empty(3), np.empty(3)
+    fill_weights(betas, agreements, log_density, weights, log_largest, n_effective)
+    log_weights = betas[:, None] * agreements - log_density
+    np.testing.assert_allclose(log_largest, log_weights.max(axis=1), rtol=1e-14)
+    # No weight is less than 1e-308 of the largest.
+    expected = np.exp(log_weights - log_largest[:, None])
+    np.testing.assert_allclose(weights, expected, rtol=1e-12, atol=1e-300)
+    worth = expected.sum(axis=1) ** 2 / (expected**2).sum(axis=1)
+    np.testing.assert_allclose(n_effective, worth, rtol=1e-12)
 
 
 def test_pooled_draws_give_the_exact_log_z(rng, random_field):

@@ -28,6 +28,7 @@ from nearfield import (
     persistence,
     save,
 )
+from nearfield._files import replace_file
 from nearfield.distances import LEARNED_METRICS
 from nearfield.inference import Exchange, Pseudolikelihood
 from nearfield.inference._priors import unpack_prior
@@ -278,7 +279,7 @@ def test_failed_save_leaves_the_old_file_and_nothing_else(path, monkeypatch):
 def test_file_is_replaced_in_one_piece(path):
     path.write_bytes(b"old")
     with path.open("rb") as reader:
-        persistence.replace_file(path, b"new")
+        replace_file(path, b"new")
         assert reader.read() == b"old"  # whoever had it open still sees the old one, whole
     assert path.read_bytes() == b"new"
 
@@ -286,7 +287,7 @@ def test_file_is_replaced_in_one_piece(path):
 def test_links_stay_links_and_others_may_read_the_file(path, tmp_path):
     link = tmp_path / "link.skops"
     link.symlink_to(path)
-    persistence.replace_file(link, b"content")
+    replace_file(link, b"content")
     assert link.is_symlink()
     assert path.read_bytes() == b"content"
     plain = tmp_path / "plain"

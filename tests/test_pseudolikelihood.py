@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
+from benchmark_sets import training_set
 from scipy import stats
 from scipy.special import logsumexp, softmax
 
-from nearfield.datasets import load_crabs, load_pima, load_wine, stratified_split
+from nearfield.datasets import load_crabs, load_pima, load_wine
 from nearfield.distances import distance_matrix
 from nearfield.families import DistanceFamily, NeighborFamily
 from nearfield.inference._posterior import Posterior
@@ -13,6 +14,7 @@ from nearfield.inference.pseudolikelihood import (
     log_pseudolikelihood,
     pseudolikelihood_estimate,
 )
+from nearfield.sampling.conditionals import log_pseudolikelihoods
 from nearfield.weights import knn_weights
 
 BETA = stats.norm(0.0, 2.0)
@@ -38,14 +40,6 @@ def labels_of(family, seed=0):
     labels = np.digitize(family.distances[0], np.quantile(family.distances[0], [0.33, 0.67]))
     labels[rng.choice(n_points, n_points // 4, replace=False)] = rng.integers(3, size=n_points // 4)
     return labels
-
-
-def training_set(load, kernel):
-    features, target = load(return_X_y=True)
-    train, _ = stratified_split(target, 0.25, random_state=0)
-    points = (features[train] - features[train].mean(axis=0)) / features[train].std(axis=0)
-    labels = np.unique(target, return_inverse=True)[1]
-    return DistanceFamily(distance_matrix(points), kernel, labels.max() + 1), labels[train]
 
 
 def log_conditionals(family, scale, labels, beta):
@@ -145,6 +139,16 @@ def test_the_log_pseudolikelihood_stays_finite_for_absurd_betas():
     assert np.isfinite(evaluate(np.array([-1e8, 1e8]))).all()
 
 
+@pytest.mark.parametrize("size", [0.5, 3.0, 60.0, 400.0])
+def test_the_sum_of_logs_is_right_for_numbers_of_any_size(rng, size):
+    gains, offsets = size * rng.normal(size=(2, 3, 300))
+    betas, values = np.array([-1.0, 0.0, 0.3, 1.5]), np.empty(4)
+    log_pseudolikelihoods(betas, gains, offsets, values)
+    log_odds = np.minimum(offsets + betas[:, None, None] * gains, 700.0)
+    expected = -np.log1p(np.exp(log_odds).sum(axis=1)).sum(axis=1)
+    np.testing.assert_allclose(values, expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("load", [load_wine, load_pima])
 @pytest.mark.parametrize("kernel", ["gaussian", "exponential"])
 def test_twice_as_many_scales_move_no_mean_by_a_twentieth_of_its_sd(load, kernel):
@@ -233,8 +237,7 @@ def test_labels_that_alternate_on_a_line_give_a_negative_beta(k, is_directed):
 
 
 def test_many_k_are_scanned_by_stretches_and_then_summed_one_by_one():
-    family, labels = training_set(load_pima, "gaussian")
-    family = NeighborFamily(family.distances, 2)
+    family, labels = training_set(load_pima, "k")
     posterior = Pseudolikelihood().infer(None, family, labels, Priors(BETA, stats.randint(1, 67)))
     betas = np.linspace(0.0, 4.0, 26)
     log_masses = np.array(

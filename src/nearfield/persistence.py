@@ -9,11 +9,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from sklearn.base import BaseEstimator
 
 from nearfield import __version__, distances, estimators, inference
+from nearfield._files import replace_file
 
 _FORMAT = 1
 
@@ -24,6 +24,9 @@ _PARTS = (
     "nearfield.families.DistanceFamily",
     "nearfield.families.NeighborFamily",
     "nearfield.inference._posterior.Posterior",
+    "nearfield.near.field.NearField",
+    "nearfield.near.normalizers.Normalizers",
+    "nearfield.near.scales.TabulatedScales",
     "nearfield.inference._priors.Priors",
     "pathlib.PosixPath",  # of a checkpoint
     "pathlib.WindowsPath",
@@ -132,32 +135,6 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
             "Nothing was loaded. If you know them and where the file is from, name them in trusted."
         )
     return _unwrapped(record, path)
-
-
-def replace_file(path: str | os.PathLike[str], content: bytes | memoryview) -> None:
-    """Write a file in one piece: at any moment it is the old one or the new one.
-
-    Parameters
-    ----------
-    path : str or path
-        In a folder that exists.
-    content : bytes
-    """
-    target = Path(os.path.realpath(path))  # a link stays a link
-    if not target.parent.is_dir():
-        raise FileNotFoundError(
-            f"Expected a folder {str(target.parent)!r} to write {target.name!r} to; there is none. "
-            "Create it, or choose another file."
-        )
-    partial = target.with_name(f".{target.name}.{uuid4().hex}.partial")
-    try:
-        with partial.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, target)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _foreign_types(content: bytes, trusted: Sequence[str | type]) -> list[str]:

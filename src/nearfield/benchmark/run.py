@@ -20,7 +20,7 @@ from nearfield import DistanceNeighborsClassifier, NearfieldClassifier
 from nearfield.benchmark.methods import METHODS, Shape
 from nearfield.benchmark.problems import PROBLEMS, Problem
 from nearfield.datasets import stratified_split
-from nearfield.persistence import replace_file
+from nearfield._files import replace_file
 from nearfield.reproduction.metrics import point_losses
 
 FIRST_SEED = 1000

@@ -12,7 +12,7 @@ def write_file(path: str, content: bytes) -> None:
 
     A place that is not a plain file, such as ``/dev/null``, is written to directly.
     """
-    from nearfield.persistence import replace_file
+    from nearfield._files import replace_file
 
     place = Path(path)
     try:

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from threadpoolctl import threadpool_limits
 
 from nearfield._checks import check_generator, check_whole
+from nearfield._threads import one_blas_thread
 from nearfield.inference._chain import Chain, RunLength, Sampler, advance, start_chain
 from nearfield.inference._checkpoint import Checkpoint, fingerprint
 from nearfield.inference._posterior import Posterior, warn_unless_converged
@@ -73,9 +73,8 @@ def _run_to_the_end(
     saver.save(chains)  # a path that cannot be written to shows before the work, not after
     n_total, n_done = length.total * len(chains), sum(chain.n_done for chain in chains)
     try:
-        # The matrices are small: threads of BLAS would wait for each other, and for the chains.
         with (
-            threadpool_limits(limits=1, user_api="blas"),
+            one_blas_thread(),
             Parallel(n_jobs=n_jobs, prefer="threads") as parallel,
             progress(n_total, name, verbose) as show,
         ):

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from nearfield._files import replace_file
 from nearfield.inference._chain import Chain, Sampler
 from nearfield.inference._target import Target
 from nearfield.inference._walk import Walk
 
-_FORMAT = "nearfield checkpoint 1"
+_FORMAT = "nearfield checkpoint 2"
 _NAMES = {
     "format",
     "fingerprint",
@@ -53,16 +54,11 @@ class Checkpoint(NamedTuple):
         return cls(checked, fingerprint)
 
     def save(self, chains: list[Chain], sampler: Sampler) -> None:
-        """Replace the file, in one piece: at any moment it is the old one or the new one."""
+        """Replace the file, in one piece."""
         content = io.BytesIO()
         arrays: Any = _pack(chains, sampler)
         np.savez(content, format=_FORMAT, fingerprint=self.fingerprint, **arrays)
-        partial = self.path.with_name(self.path.name + ".partial")
-        with partial.open("wb") as file:
-            file.write(content.getbuffer())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, self.path)
+        replace_file(self.path, content.getbuffer())
 
     def load(self, sampler: Sampler) -> list[Chain] | None:
         """Read the chains; None if there is no file yet, an error if it is not this run's."""

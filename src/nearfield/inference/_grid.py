@@ -13,6 +13,7 @@ from nearfield.inference._pool import N_GROUPS, Pool
 from nearfield.inference._problem import Problem
 from nearfield.inference._quadrature import ScaleRule
 from nearfield.inference._scan import ScaleRow
+from nearfield.sampling.reweighting import fill_weights
 
 _KNOT_DROP = 20.0  # knots go to where the log density of a row has fallen by so much
 _KNOT_SPACING = 0.8  # in what one draw can tell apart
@@ -114,13 +115,12 @@ def _log_z_along(pool, log_potentials, counts, log_z_at_zero):
 
 def _reweight(betas, agreements, log_density, columns):
     """Estimate log z and E[S] at betas of one row, for each column of weights of the draws."""
-    log_terms = betas[:, None] * agreements - log_density
-    largest = log_terms.max(axis=1, keepdims=True)
-    terms = np.exp(np.subtract(log_terms, largest, out=log_terms), out=log_terms)
+    terms = np.empty((len(betas), len(agreements)))
+    log_largest, n_effective = np.empty((2, len(betas)))
+    fill_weights(betas, agreements, log_density, terms, log_largest, n_effective)
     sums = np.maximum(terms @ columns, 1e-300)  # a group may hold all that there is
     means = terms @ (columns * agreements[:, None]) / sums
-    n_effective = sums[:, 0] ** 2 / np.einsum("bm,bm->b", terms, terms)
-    return (np.log(sums) + largest).T, means.T, n_effective
+    return (np.log(sums) + log_largest[:, None]).T, means.T, n_effective
 
 
 def read_knots(knots: Knots, rows: list[ScaleRow]) -> Estimates:

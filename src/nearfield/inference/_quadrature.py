@@ -1,6 +1,6 @@
 """Quadrature over (beta, scale): rows of betas at scales, both placed where the posterior is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -116,6 +116,19 @@ def mass_outside(rule: ScaleRule, log_totals: NDArray[np.float64], inner: ScaleR
     """Estimate from a scan the posterior mass beyond the scales of another rule."""
     is_outside = (rule.scales < inner.scales[0]) | (rule.scales > inner.scales[-1])
     return float(np.exp(log_totals - logsumexp(log_totals))[is_outside].sum())
+
+
+def supports(
+    family: FieldFamily, scales: list[float], labels: NDArray[np.int64]
+) -> Iterator[NDArray[np.float64]]:
+    """Give the support at rising scales, as the family does it best: one by one, or all in a row.
+
+    A family whose support changes little from one scale to the next has a method of this name.
+    """
+    in_a_row = getattr(family, "supports", None)
+    if in_a_row is not None:
+        return in_a_row(scales, labels)
+    return (family.support(scale, labels) for scale in scales)
 
 
 def integrate_row(log_likelihood: LogLikelihood, priors: Priors, hint: Row | None = None) -> Row:

@@ -47,32 +47,36 @@ def propose(
     too: the posterior of sigma can have a thin tail far from where most of it is, or a second mode.
     """
     is_discrete = target.family.is_discrete
-    (first, cross), (_, second) = walk.covariance.tolist()
+    (variance_beta, cross), (_, variance_scale) = walk.covariance.tolist()
     kind = rng.random()
     is_large = kind < _SHARE_OF_LARGE
     size = math.exp(walk.log_size) * (_LARGE if kind < 0.5 * _SHARE_OF_LARGE else 1.0)
     floor = _SMALLEST_SD_OF_K if is_discrete else _SMALLEST_SD
     # The Cholesky factor of size^2 covariance, its variances no less than their floors.
-    sd_beta = max(size * math.sqrt(first), _SMALLEST_SD)
+    sd_beta = max(size * math.sqrt(variance_beta), _SMALLEST_SD)
     slope = size**2 * cross / sd_beta
-    sd_scale = max(math.sqrt(max(size**2 * second - slope**2, 0.0)), floor)
+    sd_scale = max(math.sqrt(max(size**2 * variance_scale - slope**2, 0.0)), floor)
     if is_large:
         sd_scale = math.hypot(sd_scale, target.scale_spread / 4.0)
     normal_beta, normal_scale = rng.standard_normal(2).tolist()
     step = slope * normal_beta + sd_scale * normal_scale
-    beta, coordinate = point.position
-    return beta + sd_beta * normal_beta, coordinate + (round(step) if is_discrete else step)
+    first, second = point.position
+    return first + sd_beta * normal_beta, second + (round(step) if is_discrete else step)
 
 
 def learn(walk: Walk, point: Point, acceptance: float) -> Walk:
-    """Learn from one step: Haario et al. (2001) for the shape, Robbins and Monro for the size."""
-    gain = (walk.n_learned + 10.0) ** -0.6
+    """Learn from one step: Haario et al. (2001) for the shape, Robbins and Monro for the size.
+
+    The shape is that of the last third of the steps so far: fewer are worth too few draws.
+    """
+    shape_gain = 3.0 / (walk.n_learned + 30.0)
+    size_gain = (walk.n_learned + 10.0) ** -0.6
     deviation = np.array(point.position) - walk.mean
     deviation *= min(1.0, _FAR / max(_distance(deviation, walk.covariance), 1e-300))
     return Walk(
-        walk.mean + gain * deviation,
-        walk.covariance + gain * (np.outer(deviation, deviation) - walk.covariance),
-        walk.log_size + gain * (acceptance - TARGET_ACCEPTANCE),
+        walk.mean + shape_gain * deviation,
+        walk.covariance + shape_gain * (np.outer(deviation, deviation) - walk.covariance),
+        walk.log_size + size_gain * (acceptance - TARGET_ACCEPTANCE),
         walk.n_learned + 1,
     )
 
@@ -95,7 +99,8 @@ def dispersed_start(rng: np.random.Generator, target: Target) -> Point:
     """
     betas = _overlap(_START_BETAS, target.priors.beta.ppf(_BULK))
     positions = [
-        (float(rng.uniform(*betas)), _start_of_scale(rng, target)) for _ in range(_N_CANDIDATES)
+        (math.asinh(rng.uniform(*betas)), _start_of_scale(rng, target))
+        for _ in range(_N_CANDIDATES)
     ]
     points = [point for point in map(target.at, positions) if point is not None]
     if not points:

@@ -87,7 +87,7 @@ def log_ratio(point: Point, proposal: Point, auxiliary: NDArray[np.float64]) -> 
     .. math:: \frac{q(y \mid \theta')\, q(y' \mid \theta)\, \pi(\theta')}
                    {q(y \mid \theta)\, q(y' \mid \theta')\, \pi(\theta)}
 
-    The Jacobian of log sigma is in the priors of the points. `auxiliary` is y' as indicators.
+    The Jacobian is in the priors of the points. `auxiliary` is y' as indicators.
     """
     observed = proposal.log_potential - point.log_potential
     swapped = log_potential(point.field, point.beta, auxiliary) - log_potential(
@@ -100,10 +100,10 @@ def log_ratio(point: Point, proposal: Point, auxiliary: NDArray[np.float64]) -> 
 class Exchange:
     """Settings of the exchange algorithm; the defaults are the paper's.
 
-    A Gaussian random walk on (beta, log sigma), or on (beta, k) with k rounded. Its size and
-    shape adapt during burn-in and are fixed after it; one step in eight is a large one, for thin
-    tails and second modes. The draws are exact when the auxiliary labels are; Gibbs sampling makes
-    them as close as `n_sweeps` is large.
+    A Gaussian random walk on (arsinh beta, log sigma), or on (arsinh beta, k) with k rounded. Its
+    size and shape adapt during burn-in and are fixed after it; one step in eight is a large one,
+    for thin tails and second modes. The draws are exact when the auxiliary labels are; Gibbs
+    sampling makes them as close as `n_sweeps` is large.
 
     Parameters
     ----------

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from nearfield._checks import check_generator, check_positive, check_whole
+from nearfield._threads import one_blas_thread
 from nearfield.families import FieldFamily
 from nearfield.inference._border import check_problem
 from nearfield.inference._ladder import Spread, plan_draws
@@ -117,9 +117,8 @@ class PathSampling:
         """
         check_generator(rng)
         problem = Problem(family, *check_problem(family, labels, priors))
-        # The matrices are small: threads of BLAS would wait for each other, and for ours.
         with (
-            threadpool_limits(limits=1, user_api="blas"),
+            one_blas_thread(),
             progress(_MAX_ROUNDS + 2, type(self).__name__, verbose) as advance,
         ):
             return self._run(rng, problem, n_jobs, advance)

@@ -23,7 +23,9 @@ from nearfield.inference._quadrature import (
     row_totals,
     scale_interval,
     scan_rule,
+    supports,
 )
+from nearfield.sampling.conditionals import log_pseudolikelihoods
 
 _N_SCAN = 24
 _FIRST_DENSITY = 0.5  # of scales that only show where to put others
@@ -102,12 +104,10 @@ def log_pseudolikelihood(
     gains = support[sites, others] - support[sites, labels]
     offsets = external_field[others] - external_field[labels]
 
-    def evaluate(betas: NDArray[np.float64]) -> NDArray[np.float64]:
-        log_odds = np.asarray(betas)[:, None, None] * gains
-        log_odds += offsets
-        np.minimum(log_odds, 700.0, out=log_odds)  # exp(-700) is as good as never
-        np.exp(log_odds, out=log_odds)
-        return -np.log1p(log_odds.sum(axis=1)).sum(axis=1)
+    def evaluate(betas):  # without types, which would be worked out for every scale
+        values = np.empty(len(betas))
+        log_pseudolikelihoods(betas, gains, offsets, values)
+        return values
 
     return evaluate
 
@@ -133,9 +133,10 @@ def _integrate(family, labels, priors, external_field, density: float = 1.0) -> 
     def integrate(rule: ScaleRule) -> list[Row]:
         """Integrate over beta at each scale of a rule that is not known already."""
         hint = None
+        missing = supports(family, [s for s in rule.scales.tolist() if s not in known], labels)
         for scale in rule.scales.tolist():
             if scale not in known:
-                log_likelihood = log_pseudolikelihood(family.support(scale, labels), labels, alpha)
+                log_likelihood = log_pseudolikelihood(next(missing), labels, alpha)
                 known[scale] = integrate_row(log_likelihood, priors, hint)
             hint = known[scale]
         return [known[scale] for scale in rule.scales.tolist()]

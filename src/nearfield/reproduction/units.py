@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import nearfield
-from nearfield.persistence import replace_file
+from nearfield._files import replace_file
 
 Result = dict[str, Any]
 

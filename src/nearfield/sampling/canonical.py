@@ -1,13 +1,10 @@
-r"""Many draws at many points (beta, scale): one chain that walks through them all.
+"""Many draws at many points (beta, scale): one chain that walks through them all.
 
-Cluster moves here cost :math:`O(\beta n)` in place of :math:`O(n^2)`. Two points that agree are
-tied with probability :math:`1 - \exp(-\beta c_{ij})`: that of at least one event of a Poisson
-process with rate :math:`\beta c_{ij}`. So each point has events at rate
-:math:`\beta \sum_j c_{ij} / 2`, and each event picks its partner from the point's row of the
-coupling, by an alias table (Walker, 1977).
+Before each sweep goes a cluster move, as in `nearfield.sampling.cluster`. The pairs of every
+field are sorted by their coupling beforehand, so that whatever beta is, the strong ones, which
+are looked at one by one, are the last of them.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -18,12 +15,15 @@ from numpy.typing import NDArray
 from nearfield.field import LabelField
 from nearfield.sampling._random import uniform_at
 from nearfield.sampling._support import add_coupling
-from nearfield.sampling.cluster import draw_cluster_class, find_root
+from nearfield.sampling.cluster import (
+    STRONG,
+    draw_cluster_class,
+    find_root,
+    first_above,
+    tie_strong,
+    tie_weak,
+)
 from nearfield.sampling.gibbs import draw_class, surely_stays
-
-_MOST_EVENTS = 0.2  # of a point for each other point; beyond, looking at all pairs is cheaper
-_LARGEST_RATE = 500.0  # beyond, exp(-rate) is too close to zero
-_NEVER = 2.0**-54  # the smallest uniform number is not below it
 
 
 class FieldStack(NamedTuple):
@@ -31,8 +31,9 @@ class FieldStack(NamedTuple):
 
     coupling: NDArray[np.float64]  # shape (R, n, n)
     total_coupling: NDArray[np.float64]  # shape (R, n)
-    thresholds: NDArray[np.float64]  # shape (R, n, n): when an alias table keeps its own column
-    aliases: NDArray[np.int32]  # shape (R, n, n): what it gives otherwise
+    pair_couplings: NDArray[np.float64]  # shape (R, P): of all pairs, ascending
+    added_couplings: NDArray[np.float64]  # shape (R, P): the sum of those so far
+    pairs: NDArray[np.int32]  # shape (R, P, 2): their points
     external_field: NDArray[np.float64]  # shape (G,)
 
 
@@ -47,10 +48,19 @@ class Walk(NamedTuple):
 def stack_fields(fields: list[LabelField]) -> FieldStack:
     """Prepare fields for the kernels."""
     coupling = np.stack([field.to_dense().coupling for field in fields])
-    thresholds, aliases = np.empty_like(coupling), np.empty(coupling.shape, dtype=np.int32)
-    for row in range(len(fields)):
-        fill_alias_tables(coupling[row], thresholds[row], aliases[row])
-    return FieldStack(coupling, coupling.sum(axis=2), thresholds, aliases, fields[0].external_field)
+    every_pair = np.stack(np.tril_indices(coupling.shape[1], -1), axis=1).astype(np.int32)
+    unsorted = coupling[:, every_pair[:, 0], every_pair[:, 1]]
+    order = np.argsort(unsorted, axis=1)
+    pair_couplings = np.take_along_axis(unsorted, order, axis=1)
+    added = np.cumsum(pair_couplings, axis=1)
+    return FieldStack(
+        coupling,
+        coupling.sum(axis=2),
+        pair_couplings,
+        added,
+        every_pair[order],
+        fields[0].external_field,
+    )
 
 
 def walk_chains(
@@ -85,8 +95,9 @@ def walk_chains(
 def walk_chain(
     coupling,
     total_coupling,
-    thresholds,
-    aliases,
+    pair_couplings,
+    added_couplings,
+    pairs,
     external_field,
     betas,
     rows,
@@ -106,14 +117,14 @@ def walk_chain(
     position = np.uint64(0)
     for stop in range(betas.shape[0]):
         row, beta = rows[stop], betas[stop]
-        sum_support(coupling[row], labels, support)
+        if beta <= 0.0:  # else a cluster move comes first
+            sum_support(coupling[row], total_coupling[row], labels, support)
         for _ in range(n_sweeps[stop]):
             if beta > 0.0:
                 position = tie_points(
-                    coupling[row],
-                    total_coupling[row],
-                    thresholds[row],
-                    aliases[row],
+                    pair_couplings[row],
+                    added_couplings[row],
+                    pairs[row],
                     beta,
                     labels,
                     parents,
@@ -121,7 +132,7 @@ def walk_chain(
                     position,
                 )
                 position = recolour(external_field, labels, parents, classes, key, position)
-                sum_support(coupling[row], labels, support)
+                sum_support(coupling[row], total_coupling[row], labels, support)
             position = sweep_labels(
                 coupling[row], external_field, beta, labels, support, log_weights, key, position
             )
@@ -130,90 +141,16 @@ def walk_chain(
     start[:] = labels
 
 
-@njit(cache=True, nogil=True)
-def fill_alias_tables(coupling, thresholds, aliases):
-    """Make the alias table of every row (Vose, 1991)."""
-    n_points = coupling.shape[0]
-    small = np.empty(n_points, dtype=np.int64)
-    large = np.empty(n_points, dtype=np.int64)
-    for i in range(n_points):
-        n_small, n_large = 0, 0
-        scale = n_points / coupling[i].sum()
-        for j in range(n_points):
-            thresholds[i, j] = coupling[i, j] * scale
-            aliases[i, j] = j
-            if thresholds[i, j] < 1.0:
-                small[n_small] = j
-                n_small += 1
-            else:
-                large[n_large] = j
-                n_large += 1
-        while n_small > 0 and n_large > 0:
-            n_small -= 1
-            less, more = small[n_small], large[n_large - 1]
-            aliases[i, less] = more
-            thresholds[i, more] -= 1.0 - thresholds[i, less]
-            if thresholds[i, more] < 1.0:
-                n_large -= 1
-                small[n_small] = more
-                n_small += 1
-
-
 @register_jitable
-def tie_points(coupling, total_coupling, thresholds, aliases, beta, labels, parents, key, position):
+def tie_points(couplings, added, pairs, beta, labels, parents, key, position):
     """Tie points that agree, each with its probability; return the next unused position."""
-    n_points = labels.shape[0]
-    n_left = n_points - count_classes(labels, parents)  # groups that can still be joined
-    for i in range(n_points):
-        parents[i] = i
-    for i in range(n_points):
-        if n_left == 0:
-            break
-        rate = 0.5 * beta * total_coupling[i]
-        if rate < _MOST_EVENTS * n_points and rate < _LARGEST_RATE:
-            # A Poisson number of events: uniforms whose product stays above exp(-rate).
-            left = uniform_at(key, position) * math.exp(rate)
-            position += np.uint64(1)
-            while left > 1.0:
-                column = uniform_at(key, position) * n_points
-                j = int(column)
-                if column - j >= thresholds[i, j]:
-                    j = int(aliases[i, j])
-                if labels[j] == labels[i]:
-                    n_left -= join(parents, i, j)
-                left *= uniform_at(key, position + np.uint64(1))
-                position += np.uint64(2)
-        else:  # so many events that looking at every pair is cheaper
-            for j in range(n_points):
-                strength = 0.5 * beta * coupling[i, j]
-                if strength > _NEVER and labels[j] == labels[i]:
-                    uniform = uniform_at(key, position + np.uint64(j))
-                    if uniform < strength and uniform < -math.expm1(-strength):
-                        n_left -= join(parents, i, j)
-            position += np.uint64(n_points)
-    return position
-
-
-@register_jitable
-def join(parents, i, j):
-    """Join the groups of two points; return how many groups fewer there are."""
-    first, second = find_root(parents, i), find_root(parents, j)
-    parents[first] = second
-    return 1 if first != second else 0
-
-
-@register_jitable
-def count_classes(labels, is_seen):
-    """Count the classes among the labels; `is_seen` is room for one number a point."""
-    n_classes = 0
-    is_seen[:] = 0
     for i in range(labels.shape[0]):
-        # With more classes than points a class may have no room; then it is counted twice.
-        slot = labels[i] if labels[i] < is_seen.shape[0] else 0
-        if is_seen[slot] == 0:
-            is_seen[slot] = 1
-            n_classes += 1
-    return n_classes
+        parents[i] = i
+    n_weak = first_above(couplings, 0, couplings.shape[0], STRONG / beta)
+    strong = couplings[n_weak:], pairs[n_weak:]
+    weak = added[:n_weak], pairs[:n_weak]
+    position = tie_strong(strong, beta, labels, parents, key, position, 0.0, 1.0)
+    return tie_weak(weak, beta, labels, parents, key, position)
 
 
 @register_jitable
@@ -260,11 +197,21 @@ def sweep_labels(coupling, external_field, beta, labels, support, log_weights, k
 
 
 @register_jitable
-def sum_support(coupling, labels, support):
-    """Fill in the support of every class, shape (G, n), from scratch."""
+def sum_support(coupling, total_coupling, labels, support):
+    """Fill in the support of every class, shape (G, n): of the largest, what others leave."""
+    n_classes = support.shape[0]
+    counts = np.zeros(n_classes, dtype=np.int64)
+    for i in range(labels.shape[0]):
+        counts[labels[i]] += 1
+    largest = counts.argmax()
     support[:] = 0.0
     for i in range(labels.shape[0]):
-        add_coupling(coupling, i, 1.0, support, labels[i])
+        if labels[i] != largest:
+            add_coupling(coupling, i, 1.0, support, labels[i])
+    support[largest] = total_coupling
+    for g in range(n_classes):
+        if g != largest:
+            support[largest] -= support[g]
 
 
 @register_jitable

@@ -16,7 +16,8 @@ from nearfield.field import LabelField
 from nearfield.sampling._random import draw_key, uniform_at
 from nearfield.sampling._support import coupling_arrays, starting_labels
 
-_STRONG = 0.1  # ties that are stronger are looked at one by one
+STRONG = 0.1
+"""Ties that are stronger are looked at one by one."""
 
 
 def draw_labels_cluster(
@@ -84,8 +85,8 @@ def cluster_sweeps(coupling, external_field, beta, labels, tie_key, class_key, n
             discount, share = math.log(n_classes), 1.0 / n_classes
         for i in range(n_points):
             parents[i] = i
-        n_used = tie_strong(strong, labels, parents, tie_key, n_used, discount, share)
-        n_used = tie_weak(weak, labels, parents, tie_key, n_used, share)
+        n_used = tie_strong(strong, beta, labels, parents, tie_key, n_used, discount, share)
+        n_used = tie_weak(weak, beta * share, labels, parents, tie_key, n_used)
         sizes[:] = 0
         for i in range(n_points):
             parents[i] = find_root(parents, i)
@@ -102,28 +103,28 @@ def cluster_sweeps(coupling, external_field, beta, labels, tie_key, class_key, n
 def sort_ties(coupling, beta, n_points):
     """Part the pairs that can be tied into strong and weak ones.
 
-    Returns, of each kind, the strengths and the two points of every pair; the strengths of the
+    Returns, of each kind, the couplings and the two points of every pair; the couplings of the
     weak ones are added up along the line of them.
     """
     row_couplings, row_others = np.empty(n_points), np.empty(n_points, dtype=np.int64)
     n_most = count_pairs(coupling)
-    strengths, cumulative = np.empty(n_most), np.empty(n_most)
+    couplings, cumulative = np.empty(n_most), np.empty(n_most)
     strong_pairs = np.empty((n_most, 2), dtype=np.int32)
     weak_pairs = np.empty((n_most, 2), dtype=np.int32)
     n_strong, n_weak, total = 0, 0, 0.0
     for i in range(n_points):
         for entry in range(couplings_before(coupling, i, row_couplings, row_others)):
             strength = beta * row_couplings[entry]
-            if strength > _STRONG:
-                strengths[n_strong] = strength
+            if strength > STRONG:
+                couplings[n_strong] = row_couplings[entry]
                 strong_pairs[n_strong, 0], strong_pairs[n_strong, 1] = i, row_others[entry]
                 n_strong += 1
             elif strength > 0.0:
-                total += strength
+                total += row_couplings[entry]
                 cumulative[n_weak] = total
                 weak_pairs[n_weak, 0], weak_pairs[n_weak, 1] = i, row_others[entry]
                 n_weak += 1
-    strong = strengths[:n_strong], strong_pairs[:n_strong]
+    strong = couplings[:n_strong], strong_pairs[:n_strong]
     weak = cumulative[:n_weak], weak_pairs[:n_weak]
     return strong, weak
 
@@ -169,35 +170,45 @@ def _compile_couplings_before(coupling, i, values, others):
 
 
 @register_jitable(inline="always")
-def tie_strong(ties, labels, parents, key, n_used, discount, share):
-    """Tie points that agree at random, pair by pair."""
-    strengths, pairs = ties
-    for pair in range(strengths.shape[0]):
-        i, j = pairs[pair, 0], pairs[pair, 1]
+def tie_strong(ties, beta, labels, parents, key, n_used, discount, share):
+    """Tie points that agree at random, pair by pair; return how many numbers are used now."""
+    couplings, pairs = ties
+    for pair in range(couplings.shape[0] - 1, -1, -1):  # where they are sorted, the strongest first
+        i, j = np.uint32(pairs[pair, 0]), np.uint32(pairs[pair, 1])
         if labels[i] == labels[j]:
-            strength = max(strengths[pair] - discount, share * strengths[pair])
-            if uniform_at(key, n_used) < -math.expm1(-strength):
-                parents[find_root(parents, i)] = find_root(parents, j)
-            n_used += 1
+            first, second = find_root(parents, i), find_root(parents, j)
+            if first != second:  # else they are in one group whatever comes of this tie
+                strength = max(beta * couplings[pair] - discount, share * beta * couplings[pair])
+                if is_tied(strength, uniform_at(key, n_used)):
+                    parents[first] = second
+                n_used += 1
     return n_used
 
 
 @register_jitable(inline="always")
-def tie_weak(ties, labels, parents, key, n_used, share):
+def is_tied(strength, uniform):
+    """Compare a uniform number with 1 - exp(-strength), by its bounds where they decide."""
+    if uniform >= strength:
+        return False
+    return uniform < strength * (1.0 - 0.5 * strength) or uniform < -math.expm1(-strength)
+
+
+@register_jitable(inline="always")
+def tie_weak(ties, rate, labels, parents, key, n_used):
     """Tie points that agree at random, without a look at each pair.
 
-    Along the line of added strengths ties happen at a constant rate. A pair is tied if any
+    Along the line of added couplings ties happen at a constant rate, beta. A pair is tied if any
     happens on its stretch, which is so with probability 1 - exp(-strength).
     """
     cumulative, pairs = ties
     n_pairs = cumulative.shape[0]
     pair, place = 0, 0.0
     while pair < n_pairs:
-        place -= math.log(uniform_at(key, n_used)) / share
+        place -= math.log(uniform_at(key, n_used)) / rate
         n_used += 1
         pair = first_above(cumulative, pair, n_pairs, place)
         if pair < n_pairs:
-            i, j = pairs[pair, 0], pairs[pair, 1]
+            i, j = np.uint32(pairs[pair, 0]), np.uint32(pairs[pair, 1])
             if labels[i] == labels[j]:
                 parents[find_root(parents, i)] = find_root(parents, j)
     return n_used
