@@ -6,7 +6,11 @@ import numpy as np
 from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import threadpool_limits
 
-from nearfield import DistanceNeighborsClassifier
+from nearfield import (
+    DistanceNeighborsClassifier,
+    KNeighborsClassifierCV,
+    ProbabilisticKNeighborsClassifier,
+)
 from nearfield.distances import distance_matrix
 from nearfield.families import DistanceFamily, NeighborFamily
 from nearfield.inference import Posterior
@@ -15,12 +19,21 @@ from nearfield.prediction import Predictor
 N_TEST, N_TRAIN, N_FEATURES = 100_000, 2_000, 10
 N_TURNS = 3
 N_THREADS = 2
+MODELS = {
+    "gaussian": DistanceNeighborsClassifier("gaussian", inference="pseudolikelihood"),
+    "exponential": DistanceNeighborsClassifier("exponential", inference="pseudolikelihood"),
+    "radius": DistanceNeighborsClassifier("radius", inference="pseudolikelihood"),
+    "pk-nn, directed": ProbabilisticKNeighborsClassifier("directed"),
+    "pk-nn, symmetric": ProbabilisticKNeighborsClassifier(inference="pseudolikelihood"),
+    "k-nn, k by cv": KNeighborsClassifierCV(),
+}
 WIDTHS = {"realistic": (3.0, 0.6, 0.12), "wide": (8.0, 4.0, 0.8)}  # beta, its sd, that of log scale
 
 
 def main():
     print(
-        f"predict_proba, {N_TEST:,} x {N_TRAIN:,} x {N_FEATURES}: CPU seconds, of threads as given"
+        f"predict_proba, {N_TEST:,} x {N_TRAIN:,} x {N_FEATURES}, {N_THREADS} threads: CPU "
+        "seconds, and as a multiple of scikit-learn's brute-force k-nn"
     )
     print(beside_scikit_learn(), flush=True)
     print("10,000 draws: CPU time as a multiple of that for 100 nodes")
@@ -48,21 +61,21 @@ def cpu_seconds(functions):
 
 
 def beside_scikit_learn():
+    """Time every model, and scikit-learn's nearest neighbours, in turns."""
     X, y = problem(N_TRAIN)
     new, _ = problem(N_TEST, seed=1)
-    ours = DistanceNeighborsClassifier(inference="pseudolikelihood", n_jobs=N_THREADS).fit(X, y)
     theirs = KNeighborsClassifier(n_neighbors=15, algorithm="brute", n_jobs=N_THREADS).fit(X, y)
-    ours.predict_proba(new[:1_000])  # compiles, and places the nodes
+    timers = {"scikit-learn": lambda: theirs.predict_proba(new)}
+    for name, model in MODELS.items():
+        model.set_params(n_jobs=N_THREADS).fit(X, y)
+        model.predict_proba(new[:1_000])  # compiles, and places the nodes
+        timers[name] = lambda model=model: model.predict_proba(new)
     with threadpool_limits(N_THREADS):
-        seconds = cpu_seconds(
-            {
-                "nearfield": lambda: ours.predict_proba(new),
-                "scikit-learn": lambda: theirs.predict_proba(new),
-            }
-        )
-    ratio = seconds["nearfield"] / seconds["scikit-learn"]
-    times = "  ".join(f"{name} {value:.2f} s" for name, value in seconds.items())
-    return f"  {N_THREADS} threads  {times}  nearfield takes x{ratio:.2f}"
+        seconds = cpu_seconds(timers)
+    return "\n".join(
+        f"  {name:20s} {value:6.2f} s  x{value / seconds['scikit-learn']:.2f}"
+        for name, value in seconds.items()
+    )
 
 
 def by_number_of_draws(model, width, n_points=500, n_test=500):

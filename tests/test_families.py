@@ -169,3 +169,25 @@ def test_copies_carry_the_arguments_and_no_more(distances, labels, make):
     again = pickle.loads(pickle.dumps(family))
     assert set(vars(again)) == set(state)
     np.testing.assert_array_equal(again.support(2, labels), expected)
+
+
+@pytest.mark.parametrize("is_directed", [False, True])
+@pytest.mark.parametrize("kind", ["apart", "lattice", "same"])
+def test_support_at_every_k_in_a_row_is_that_of_each_alone(kind, is_directed, rng):
+    points = {
+        "apart": rng.normal(size=(20, 2)),
+        "lattice": rng.integers(0, 3, size=(20, 2)),
+        "same": np.ones((20, 2)),
+    }[kind]
+    distances = distance_matrix(points.astype(float))
+    labels = rng.integers(3, size=20)
+    family = NeighborFamily(distances, 3, is_directed)
+    ks = [1, 2, 3, 7, 8, 19]
+    in_a_row = list(family.supports(ks, labels))
+    for k, support in zip(ks, in_a_row, strict=True):
+        weights = knn_weights(distances, k)
+        expected = weights @ np.eye(3)[labels]
+        if not is_directed:
+            expected += weights.T @ np.eye(3)[labels]
+        np.testing.assert_allclose(support, expected, atol=1e-12)
+        np.testing.assert_allclose(family.support(k, labels), expected, atol=1e-12)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from nearfield import DistanceNeighborsClassifier
 from nearfield.distances import distance_matrix
 from nearfield.enumeration import label_distribution
 from nearfield.families import DistanceFamily, NeighborFamily
@@ -92,6 +93,27 @@ def test_with_parameters_updated_the_labels_follow_the_whole_posterior(model, fi
         n_auxiliary_sweeps=20,
     )
     assert fit_p_value(draws[::4], 2, expected) > 1e-3  # every fourth: beta moves slowly
+
+
+def test_the_classifier_updates_its_parameters_with_the_labels(fit_p_value):
+    family, known = tiny_family("gaussian", 2), known_labels(2)
+    beta, sigma = stats.norm(0.5, 1.0), stats.uniform(0.1, 2.4)
+    model = DistanceNeighborsClassifier(
+        metric="precomputed",
+        inference="pseudolikelihood",
+        prior_beta=beta,
+        prior_sigma=sigma,
+        random_state=0,
+    ).fit(family.distances[:N_KNOWN, :N_KNOWN], np.array(["no", "yes"])[known])
+    draws = model.predict_joint(family.distances[N_KNOWN:], 4_000, update_parameters=True)
+    levels = (np.arange(40) + 0.5) / 40
+    grid_betas, grid_sigmas = np.tile(beta.ppf(levels), 40), np.repeat(sigma.ppf(levels), 40)
+    everything = [lambda p: 1.0] * len(grid_betas)
+    expected = exact_joint(family, known, grid_betas, grid_sigmas, everything)
+    assert fit_p_value(draws[::4] == "yes", 2, expected) > 1e-3
+    # It can fail: with the parameters left as they were the labels have other probabilities.
+    left = model.predict_joint(family.distances[N_KNOWN:], 4_000)
+    assert fit_p_value(left == "yes", 2, expected) < 1e-3
 
 
 def test_repulsive_fields_are_drawn_by_gibbs_alone(fit_p_value):

@@ -14,6 +14,7 @@ from nearfield.prediction import Predictor, euclidean_distances_to, map_chunks
 from nearfield.prediction._rules import Measure, compress, gauss_nodes, lagrange_basis
 from nearfield.prediction._support import new_point_support
 from nearfield.sampling._vector import exp_of
+from nearfield.sampling.selection import bound_of_smallest, sorted_below
 
 MODELS = ("gaussian", "exponential", "radius", "k", "directed k")
 SCALES = {
@@ -158,8 +159,41 @@ def test_many_draws_are_averaged_as_if_one_by_one(model, width):
     predictor = Predictor(posterior, family_of(model, distance_matrix(points)), labels)
     distances = distance_matrix(new, points)
     error = np.abs(predictor.probabilities(distances) - plain_average(predictor, distances))
-    # The radius kernel's jumps are joined most coarsely where the posterior is wide: up to 2e-4.
-    assert error.max() < (2e-4 if (model, width) == ("radius", "wide") else 1e-4)
+    assert error.max() < 1e-4
+
+
+@pytest.mark.parametrize("model", ["k", "directed k"])
+def test_neighbours_that_rounding_tells_apart_tie(model):
+    points = points_on_a_lattice(30, seed=6)
+    labels = np.random.default_rng(7).integers(3, size=30)
+    exact = distance_matrix(points)
+    new = distance_matrix(np.concatenate([points[:5], points[5:9] + 0.5]), points)
+    rounding = np.random.default_rng(8).uniform(-1e-14, 1e-14, size=new.shape)
+    for k in (1, 3, 8, 20):
+        predictor = Predictor(posterior_of(model, [2.0], [k]), family_of(model, exact), labels)
+        expected = predictor.probabilities(new)
+        rounded = new * (1.0 + rounding)
+        np.testing.assert_allclose(predictor.probabilities(rounded), expected, atol=1e-12)
+        np.testing.assert_allclose(plain_average(predictor, rounded), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 7, 60, 200])
+@pytest.mark.parametrize("kind", ["normal", "same", "lattice", "packed", "zero"])
+def test_smallest_values_are_found_in_order(kind, k):
+    rng = np.random.default_rng(9)
+    row = {
+        "normal": np.abs(rng.normal(size=200)),
+        "same": np.full(200, 3.0),
+        "lattice": rng.integers(0, 4, size=200).astype(float),
+        "packed": np.append(1e-9 * rng.random(199), 1e9),  # all in one bucket
+        "zero": np.zeros(200),
+    }[kind]
+    rooms = np.empty((3, 201), dtype=np.int64)
+    for guess in (0.0, 1e-3, 1e6):
+        bound = bound_of_smallest(row, k, guess)
+        n_found = sorted_below(row, bound, *rooms)
+        assert n_found >= k
+        np.testing.assert_array_equal(rooms[0, :k], np.argsort(row, kind="stable")[:k])
 
 
 def test_rows_do_not_depend_on_each_other():

@@ -122,36 +122,65 @@ def knn_weights(distances: ArrayLike, k: int) -> NDArray[np.float64]:
 
 
 class Ranks(NamedTuple):
-    """How many others are closer than each is, and how many are as close: k-nn at every k.
+    """The others of each point by closeness, and who ties with whom: k-nn at every k.
 
-    A caller that asks for the weights at many k keeps it.
+    A caller that asks for the weights at many k keeps it. All have shape (n, n - 1).
     """
 
-    n_closer: NDArray[np.float64]  # shape (n, n)
-    n_tied: NDArray[np.float64]  # shape (n, n), each with itself
+    order: NDArray[np.intp]  # the others, nearest first
+    n_closer: NDArray[np.int32]  # how many are closer than each of these
+    n_tied: NDArray[np.int32]  # how many are as close, each with itself
 
     def weights(self, k: int) -> NDArray[np.float64]:
         """Give the weights at a k: what those who tie share is what the closer ones leave."""
-        return np.clip((k - self.n_closer) / self.n_tied, 0.0, 1.0) / k
+        n_points = len(self.order)
+        n_near = int((self.n_closer[:, k - 1] + self.n_tied[:, k - 1]).max())
+        near = np.s_[:, :n_near]
+        shares = np.clip((k - self.n_closer[near]) / self.n_tied[near], 0.0, 1.0) / k
+        weights = np.zeros((n_points, n_points))
+        np.put_along_axis(weights, self.order[near], shares, axis=1)
+        return weights
+
+    def add_shares(
+        self, k: int, classes: NDArray[np.int64], both_ways: bool, sums: NDArray[np.float64]
+    ) -> None:
+        """Add what the weights at k, times k, have more than those at k - 1, times that.
+
+        To the `sums` by class, shape (n, G): of the others' classes to each point and, if
+        `both_ways`, of its class to theirs.
+        """
+        n_points, n_classes = sums.shape
+        points = np.arange(n_points)
+        n_closer, n_tied = self.n_closer[:, k - 1], self.n_tied[:, k - 1]
+        shares = None
+        others = self.order[:, k - 1]
+        if n_tied.max() > 1:
+            points = np.repeat(points, n_tied)
+            before = np.cumsum(n_tied) - n_tied
+            others = self.order[points, np.arange(len(points)) + (n_closer - before)[points]]
+            shares = (1.0 / n_tied)[points]
+        places = [points * n_classes + classes[others]]
+        if both_ways:
+            places.append(others * n_classes + classes[points])
+        for place in places:
+            more = np.bincount(place, shares, minlength=sums.size)
+            sums += more.reshape(sums.shape)
 
 
 def neighbor_ranks(distances: ArrayLike) -> Ranks:
     """Prepare `knn_weights`: rank the others of each point, those that tie together."""
     others, _ = _others_and_nearest(distances)
-    order = np.argsort(others, axis=1, kind="stable")
+    n_others = len(others) - 1
+    order = np.argsort(others, axis=1, kind="stable")[:, :n_others]
     in_order = np.take_along_axis(others, order, axis=1)
-    position = np.broadcast_to(np.arange(len(others)), others.shape)
-    is_first = np.ones(others.shape, dtype=bool)
+    is_first = np.ones(in_order.shape, dtype=bool)
     is_first[:, 1:] = in_order[:, 1:] * (1.0 - TIE_TOLERANCE) > in_order[:, :-1]
+    position = np.arange(n_others, dtype=np.int32)
     first = np.maximum.accumulate(np.where(is_first, position, 0), axis=1)
-    is_last = np.roll(is_first, -1, axis=1)
-    is_last[:, -1] = True
-    last = np.where(is_last, position, len(others))[:, ::-1]
-    last = np.minimum.accumulate(last, axis=1)[:, ::-1]
-    n_closer, n_tied = np.empty(others.shape), np.empty(others.shape)
-    np.put_along_axis(n_closer, order, first.astype(np.float64), axis=1)
-    np.put_along_axis(n_tied, order, (last - first + 1.0), axis=1)
-    return Ranks(n_closer, n_tied)
+    next_first = np.where(np.roll(is_first, -1, axis=1), position + 1, n_others)
+    next_first[:, -1] = n_others
+    stop = np.minimum.accumulate(next_first[:, ::-1], axis=1)[:, ::-1]
+    return Ranks(order, first.astype(np.int32), (stop - first).astype(np.int32))
 
 
 KERNELS: Mapping[str, Callable[[ArrayLike, float], NDArray[np.float64]]] = MappingProxyType(

@@ -31,8 +31,9 @@ def map_chunks(
     """
     chunk_size = check_whole(chunk_size, "chunk_size", minimum=1)
     starts = range(0, X.shape[0], chunk_size)
-    # Results of a single chunk are small beside the chunk: only these are kept.
-    parts = Parallel(n_jobs=n_jobs, prefer="threads")(
+    # Results of a single chunk are small beside the chunk: only these are kept. Threads, whatever
+    # the backend: to another process the whole model would have to go along with each chunk.
+    parts = Parallel(n_jobs=n_jobs, require="sharedmem")(
         delayed(function)(X[start : start + chunk_size]) for start in starts
     )
     if isinstance(parts[0], tuple):

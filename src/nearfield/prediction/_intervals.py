@@ -29,7 +29,7 @@ class IntervalNodes:
     """Nodes of equal weight, and how to get the support of new points at their scales."""
 
     nodes: Nodes
-    support_at: Callable[[Floats], tuple[Floats, Floats]]
+    support_at: Callable[[Any], tuple[Floats, Floats]]
     external_field: Floats
 
     @classmethod
@@ -38,7 +38,7 @@ class IntervalNodes:
         nodes = Nodes.of(equal_nodes(measure))
         return cls(nodes, average.at(nodes.scales), external_field)
 
-    def quantiles(self, distances: Floats, levels: tuple[float, ...]) -> Floats:
+    def quantiles(self, distances: Any, levels: tuple[float, ...]) -> Floats:
         """Give quantiles of the class probabilities of new points, shape (n_levels, m, G)."""
         n_classes, n_nodes = len(self.external_field), len(self.nodes.betas)
         quantiles = np.empty((len(levels), len(distances), n_classes))

@@ -13,7 +13,7 @@ from nearfield.inference import Posterior
 from nearfield.prediction._intervals import IntervalNodes
 from nearfield.prediction._outliers import OutlierScale
 from nearfield.prediction._rules import Floats, Measure
-from nearfield.prediction._smooth import smooth_average
+from nearfield.prediction._smooth import TrainingSums, probe_distances, smooth_average
 from nearfield.prediction._steps import NeighborAverage, RadiusAverage
 
 PREDICTIVES = ("joint", "printed")
@@ -107,11 +107,7 @@ class Predictor:
         probabilities : ndarray, shape (m, G)
             Rows sum to one.
         """
-        probabilities = self._average.probabilities(self._check(distances))
-        # Nodes with the right moments may have weights below zero, by next to nothing.
-        np.clip(probabilities, 0.0, 1.0, out=probabilities)
-        probabilities /= probabilities.sum(axis=1, keepdims=True)
-        return probabilities
+        return normalized(self._average.probabilities(self._check(distances)))
 
     def interval(self, distances: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
         """Bound each class probability, as the parameters vary by the posterior.
@@ -159,11 +155,16 @@ class Predictor:
             return NeighborAverage.of(self._measure, *arguments)
         if not family.is_smooth:
             return RadiusAverage.of(self._measure, *arguments)
-        return smooth_average(self._measure, *arguments)
+        return smooth_average(
+            self._measure,
+            lambda scales: TrainingSums.of(family, self.labels, scales, is_joint),
+            probe_distances(family.distances),
+            self._external_field,
+        )
 
     @cached_property
     def _measure(self) -> Measure:
-        return _measure_of(self.posterior, self.family)
+        return measure_of(self.posterior, self.family)
 
     @cached_property
     def _interval_nodes(self) -> IntervalNodes:
@@ -187,7 +188,15 @@ class Predictor:
         return checked
 
 
-def _measure_of(posterior: Posterior, family: FieldFamily) -> Measure:
+def normalized(probabilities: Floats) -> Floats:
+    """Make averages of probabilities, in place, probabilities to the last digit."""
+    # Nodes with the right moments may have weights below zero, by next to nothing.
+    np.clip(probabilities, 0.0, 1.0, out=probabilities)
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    return probabilities
+
+
+def measure_of(posterior: Posterior, family: FieldFamily) -> Measure:
     """Take the posterior as a measure, in log sigma where the kernel is smooth."""
     scales = posterior.scale.ravel()
     return Measure(

@@ -8,7 +8,7 @@ probes: the training points themselves, and points farther out.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ TOLERANCE = 1e-5
 """The largest error of a probability at the probes."""
 
 _N_EXACT_SCALES = 8  # as many different scales or fewer are taken as they are
-_N_EXACT_NODES = 32
+_N_EXACT_NODES = 96
 _N_KNOTS = (2, 4, 8, 16, 32, 64)
 _N_CELLS = ((1, 1), (2, 1), (4, 2), (8, 2), (16, 4), (32, 4), (64, 4), (64, 8))
 _N_PROBES = 32
@@ -127,7 +127,7 @@ class SmoothAverage:
 
     Attributes
     ----------
-    sums : TrainingSums
+    sums : TrainingSums or alike
         At the knots.
     knots : ndarray, shape (n_knots,)
         Log scales.
@@ -135,16 +135,17 @@ class SmoothAverage:
     external_field : ndarray, shape (G,)
     """
 
-    sums: TrainingSums
+    sums: Any
     knots: Floats
     nodes: Nodes
     external_field: Floats
 
-    def probabilities(self, distances: Floats) -> Floats:
+    def probabilities(self, distances: Any) -> Floats:
         """Average the class probabilities of new points, shape (m, G)."""
-        probabilities = np.empty((len(distances), len(self.external_field)))
+        support = self.sums.support(distances)
+        probabilities = np.empty((len(support), len(self.external_field)))
         mean_softmax(
-            self.sums.support(distances),
+            support,
             self._interpolation,
             self.nodes.starts,
             self.nodes.betas,
@@ -158,7 +159,7 @@ class SmoothAverage:
     def _interpolation(self) -> Floats:
         return lagrange_basis(self.knots, self.nodes.scales)
 
-    def at(self, scales: Floats) -> Callable[[Floats], tuple[Floats, Floats]]:
+    def at(self, scales: Floats) -> Callable[[Any], tuple[Floats, Floats]]:
         """Prepare the support at other scales: at the knots, with the interpolation from there."""
         interpolation = lagrange_basis(self.knots, scales)
         return lambda distances: (self.sums.support(distances), interpolation)
@@ -166,17 +167,26 @@ class SmoothAverage:
 
 def smooth_average(
     measure: Measure,
-    family: DistanceFamily,
-    labels: NDArray[np.int64],
+    make_sums: Callable[[Floats], Any],
+    probes: Any,
     external_field: Floats,
-    is_joint: bool,
 ) -> SmoothAverage:
-    """Choose knots and nodes for a posterior: as few as the probes allow."""
-    probes = probe_distances(family.distances)
-    full = _with_few_knots(measure, family, labels, external_field, is_joint, probes)
-    expected = full.probabilities(probes)
+    """Choose knots and nodes for a posterior: as few as the probes allow.
+
+    Parameters
+    ----------
+    measure : Measure
+    make_sums : callable
+        Prepares the support at some scales: an object whose ``support(points)`` has the shape
+        (m, n_scales, G).
+    probes : object
+        Points that such a ``support`` takes.
+    external_field : ndarray, shape (G,)
+    """
+    full = _with_few_knots(measure, make_sums, probes, external_field)
     if len(measure.weights) <= _N_EXACT_NODES:
         return full
+    expected = full.probabilities(probes)
     for n_cells in _N_CELLS:
         average = replace(full, nodes=Nodes.of(compress(measure, *n_cells)))
         if _error(average.probabilities(probes), expected) < TOLERANCE:
@@ -194,18 +204,12 @@ def probe_distances(distances: Floats) -> Floats:
 
 
 def _with_few_knots(
-    measure: Measure,
-    family: DistanceFamily,
-    labels: NDArray[np.int64],
-    external_field: Floats,
-    is_joint: bool,
-    probes: Floats,
+    measure: Measure, make_sums: Callable[[Floats], Any], probes: Any, external_field: Floats
 ) -> SmoothAverage:
     """Find the fewest knots that twice as many confirm; all nodes are kept as yet."""
 
     def with_knots(knots: Floats) -> SmoothAverage:
-        sums = TrainingSums.of(family, labels, np.exp(knots), is_joint)
-        return SmoothAverage(sums, knots, Nodes.of(measure), external_field)
+        return SmoothAverage(make_sums(np.exp(knots)), knots, Nodes.of(measure), external_field)
 
     scales = np.unique(measure.scales)
     if len(scales) <= _N_EXACT_SCALES:

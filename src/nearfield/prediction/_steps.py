@@ -10,50 +10,48 @@ from nearfield.families import DistanceFamily, NeighborFamily
 from nearfield.prediction._rules import Floats, Measure, beta_basis, cells
 from nearfield.sampling.listening import N_JUMPS, Listening, fill_listening
 from nearfield.sampling.nearest import average_scales, nearest_others, neighbor_support
-from nearfield.sampling.radius import RadiusTables, radius_probabilities, radius_support
+from nearfield.sampling.radius import (
+    RadiusTables,
+    lookup_table,
+    radius_probabilities,
+    radius_support,
+)
 from nearfield.sampling.steps import StepMass
 from nearfield.weights import RADIUS_EPSILON
 
 _N_EXACT_NODES = 32
 _N_EXACT_SCALES = 128
 _N_BINS = 96
+_N_BINS_A_FOLD = 16  # where the points reached grow e-fold
+_N_CUTS_A_BIN = 2
+_N_CELLS_A_BIN = 8  # of the table by which the bin of a distance is found
 _N_GROUPS = 8
 _N_PROBES = 64
-_JOINED = 1e-4  # mass x (change of beta x support)^2 that is averaged before the softmax
+_JOINED = 5e-4  # mass x (change of beta x support)^3 that is averaged as one
 
 
-def gather(measure: Measure, bins: NDArray[np.int64] | None = None) -> StepMass:
-    """Gather the nodes or draws of a posterior by scale.
-
-    Parameters
-    ----------
-    measure : Measure
-    bins : ndarray of int, optional
-        Where bins of the different scales, in rising order, start and end; one each by default.
-    """
+def gather(measure: Measure) -> StepMass:
+    """Gather the nodes or draws of a posterior by scale."""
     scales, index = np.unique(measure.scales, return_inverse=True)
-    if len(measure.weights) <= _N_EXACT_NODES:
+    is_exact = len(measure.weights) <= _N_EXACT_NODES
+    if is_exact:
         grid, place = np.unique(measure.betas, return_inverse=True)
-        basis, centres = np.eye(len(grid))[place], np.zeros(len(scales))
-        return StepMass(scales, centres, grid, *_cumulated(measure, index, basis), 1.0, 0.0)
-    bins = np.arange(len(scales) + 1) if bins is None else bins
-    bin_of = np.repeat(np.arange(len(bins) - 1), np.diff(bins))
-    mass = np.bincount(bin_of[index], measure.weights)
-    centres = (np.bincount(bin_of[index], measure.weights * measure.betas) / mass)[bin_of]
-    groups = cells(measure.scales, measure.weights, _N_GROUPS)
-    is_centred, grid, basis = beta_basis(measure, centres[index], groups)
-    if not is_centred:
-        centres = np.zeros(len(scales))
-    spread = float(np.sqrt(measure.weights @ (measure.betas - centres[index]) ** 2))
-    return StepMass(scales, centres, grid, *_cumulated(measure, index, basis), spread, _JOINED)
-
-
-def _cumulated(measure: Measure, index: NDArray[np.int64], basis: Floats) -> tuple[Floats, Floats]:
-    """Add up the mass before each scale, on the grid and in all."""
-    mass = np.zeros((index.max() + 2, basis.shape[1]))
+        basis = np.eye(len(grid))[place]
+    else:
+        groups = cells(measure.scales, measure.weights, _N_GROUPS)
+        grid, basis = beta_basis(measure, groups)
+    mass = np.zeros((len(scales) + 1, len(grid)))
     np.add.at(mass[1:], index, basis * measure.weights[:, None])
-    total = np.append(0.0, np.cumsum(np.bincount(index, measure.weights)))
-    return np.cumsum(mass, axis=0), total
+    sums = np.zeros((3, len(scales) + 1))
+    for power in range(3):
+        sums[power, 1:] = np.bincount(index, measure.weights * measure.betas**power)
+    return StepMass(
+        scales,
+        grid,
+        np.cumsum(mass, axis=0),
+        np.cumsum(sums, axis=1),
+        0.0 if is_exact else _JOINED,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +75,9 @@ class RadiusAverage:
         is_joint: bool,
     ) -> "RadiusAverage":
         """Prepare the tables of the training points."""
-        bins = _bins(measure, family)
-        posterior = gather(measure, bins)
-        weights = np.diff(posterior.total)
+        posterior = gather(measure)
+        weights = np.diff(posterior.sums[0])
+        bins = _bins(posterior.scales, weights, family)
         tables = radius_tables(family, labels, posterior.scales, weights, is_joint, bins)
         return cls(family, labels, external_field, is_joint, posterior, tables)
 
@@ -162,59 +160,57 @@ def radius_tables(
     bins: NDArray[np.int64],
 ) -> RadiusTables:
     """Gather what the support of new points needs to know of the training points."""
-    order = np.argsort(labels, kind="stable")
-    class_starts = np.searchsorted(labels[order], np.arange(family.n_classes + 1))
-    n_bins = len(bins) - 1
-    bin_of = np.repeat(np.arange(n_bins), np.diff(bins))
-    logs = np.log(scales)
-    offsets = logs - (np.bincount(bin_of, weights * logs) / np.bincount(bin_of, weights))[bin_of]
-    sums = np.zeros((2, len(scales) + 1))
-    np.cumsum([weights * offsets, weights], axis=1, out=sums[:, 1:])
-    gains, slopes, outside, outside_slopes = np.zeros((4, n_bins, family.n_points))
-    listening = Listening(
-        gains,
-        slopes,
-        outside,
-        outside_slopes,
-        np.full(family.n_points * N_JUMPS, len(scales)),
-        np.zeros(family.n_points * N_JUMPS),
-    )
+    n_points, n_bins = family.n_points, len(bins) - 1
+    jump_scales = np.full((n_points, N_JUMPS), len(scales))
+    jump_sizes = np.zeros((n_points, N_JUMPS))
+    gains, slopes, out, out_slopes = np.zeros((4, n_points, n_bins))
+    listening = Listening(gains, slopes, out, out_slopes, jump_scales, jump_sizes)
     if is_joint:
-        distances = np.ascontiguousarray(family.distances[np.ix_(order, order)])
-        fill_listening(distances, scales, weights, offsets, bins, RADIUS_EPSILON, listening)
-    jumps = np.argsort(listening.jump_scales, kind="stable")
-    is_class = (labels[order][:, None] == np.arange(family.n_classes)).astype(np.float64)
+        fill_listening(family.distances, scales, weights, bins, RADIUS_EPSILON, listening)
+    is_class = (labels[:, None] == np.arange(family.n_classes)).astype(np.float64)
+    # Lines over bins are no better than their six digits, which are read twice as fast.
+    kind = np.float64 if n_bins == len(scales) else np.float32
+    bin_of = np.repeat(np.arange(n_bins), np.diff(bins))
+    before = np.append(0.0, np.cumsum(weights))
+    last_scales = scales[bins[1:] - 1]
     return RadiusTables(
-        order,
-        class_starts,
+        labels,
+        is_class.sum(axis=0),
         scales,
         bins,
-        sums,
-        gains,
-        slopes,
-        listening.jump_scales,
-        listening.jump_sizes,
-        jumps,
-        np.searchsorted(listening.jump_scales[jumps], bins),
-        outside @ is_class,
-        outside_slopes @ is_class,
+        _cuts(bins),
+        (before[:-1] - before[bins[:-1]][bin_of]) / np.diff(before[bins])[bin_of] - 0.5,
+        last_scales,
+        lookup_table(last_scales, _N_CELLS_A_BIN * n_bins),
+        gains.astype(kind),
+        slopes.astype(kind),
+        jump_scales,
+        jump_sizes,
+        np.where(jump_scales < len(scales), jump_scales, -1).max(axis=1),
+        (is_class.T @ out).astype(kind),
+        (is_class.T @ out_slopes).astype(kind),
         RADIUS_EPSILON,
     )
 
 
-def _bins(measure: Measure, family: DistanceFamily) -> NDArray[np.int64]:
+def _cuts(bins: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Cut each bin of scales in some pieces, and return where they end."""
+    parts = np.arange(1, _N_CUTS_A_BIN + 1) / _N_CUTS_A_BIN
+    return np.unique((bins[:-1, None] + np.ceil(parts * np.diff(bins)[:, None])).astype(np.int64))
+
+
+def _bins(scales: Floats, weights: Floats, family: DistanceFamily) -> NDArray[np.int64]:
     """Cut rising scales into bins; each has its own where there are not many.
 
     Elsewhere bins are narrow where there is much mass, and where the training points reach ever
     more others.
     """
-    scales, index = np.unique(measure.scales, return_inverse=True)
     if len(scales) <= _N_EXACT_SCALES:
         return np.arange(len(scales) + 1)
     some = np.linspace(0, family.n_points - 1, _N_PROBES).astype(np.int64)
     reached = np.mean(
         [np.log(np.searchsorted(np.sort(row), scales)) for row in family.distances[some]], axis=0
     )
-    weights = np.bincount(index, measure.weights).astype(np.float64)
-    sizes = [len(cell) for cell in cells(reached, weights, _N_BINS)]
+    n_bins = min(_N_BINS, 16 + int(_N_BINS_A_FOLD * np.ptp(reached)))
+    sizes = [len(cell) for cell in cells(reached, weights, n_bins)]
     return np.concatenate([[0], np.cumsum(sizes)])

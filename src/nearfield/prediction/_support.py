@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from nearfield.families import DistanceFamily, FieldFamily, NeighborFamily
-from nearfield.weights import RADIUS_EPSILON
+from nearfield.weights import RADIUS_EPSILON, TIE_TOLERANCE
 
 _LARGEST = np.finfo(np.float64).max
 
@@ -53,10 +53,10 @@ def weights_out(family: Any, distances: NDArray[np.float64], scale: float) -> ND
     if isinstance(family, NeighborFamily):
         k = int(scale)
         kth_distance = np.partition(distances, k - 1, axis=1)[:, k - 1, None]
-        n_closer = (distances < kth_distance).sum(axis=1, keepdims=True)
-        n_tied = (distances == kth_distance).sum(axis=1, keepdims=True)
-        tied_share = (k - n_closer) / n_tied
-        return np.where(distances < kth_distance, 1.0, (distances == kth_distance) * tied_share) / k
+        is_closer = distances < kth_distance * (1.0 - TIE_TOLERANCE)
+        is_tied = (distances * (1.0 - TIE_TOLERANCE) <= kth_distance) & ~is_closer
+        n_left = k - is_closer.sum(axis=1, keepdims=True)
+        return (is_closer + is_tied * (n_left / is_tied.sum(axis=1, keepdims=True))) / k
     kernel = _kernel_ratio(family, distances, distances.min(axis=1, keepdims=True), scale)
     return kernel / kernel.sum(axis=1, keepdims=True)
 
@@ -66,10 +66,10 @@ def weights_back(family: Any, distances: NDArray[np.float64], scale: float) -> N
     others: Any = family.distances + np.where(np.eye(family.n_points, dtype=bool), np.inf, 0.0)
     if isinstance(family, NeighborFamily):
         k = int(scale)
-        rows = np.sort(others, axis=1)
-        pairs = list(zip(rows, distances.T, strict=True))
-        n_closer = np.transpose([np.searchsorted(row, d, "left") for row, d in pairs])
-        n_not_farther = np.transpose([np.searchsorted(row, d, "right") for row, d in pairs])
+        below = 1.0 - TIE_TOLERANCE
+        pairs = list(zip(np.sort(others, axis=1), distances.T, strict=True))
+        n_closer = np.transpose([np.searchsorted(row, d * below) for row, d in pairs])
+        n_not_farther = np.transpose([np.searchsorted(row * below, d, "right") for row, d in pairs])
         # The new point shares the places n_closer + 1 .. with the points as far as it is.
         return np.clip((k - n_closer) / (n_not_farther - n_closer + 1), 0.0, 1.0) / k
     nearest = others.min(axis=1)

@@ -130,7 +130,7 @@ def _with_labels(
 
 def _starting_point(rng: np.random.Generator, posterior: Posterior, target: Target) -> Point:
     betas, scales = posterior.sample(1, rng)
-    point = target.at((float(betas[0]), float(_coordinates(scales, target)[0])))
+    point = target.at(tuple(target.position_of(betas[0], scales[0]).tolist()))
     if point is None:
         raise ValueError(
             f"Expected priors with a density where the posterior is; got none at beta="
@@ -142,14 +142,10 @@ def _starting_point(rng: np.random.Generator, posterior: Posterior, target: Targ
 def _walk_over(posterior: Posterior, target: Target) -> Walk:
     """Make a random walk of the size and shape of a posterior."""
     weights = posterior.weight.ravel()
-    positions = np.array([posterior.beta.ravel(), _coordinates(posterior.scale.ravel(), target)])
+    positions = target.position_of(posterior.beta.ravel(), posterior.scale.ravel())
     mean = positions @ weights
     deviations = positions - mean[:, None]
     return Walk(mean, (weights * deviations) @ deviations.T, 0.0, 0)
-
-
-def _coordinates(scales: NDArray[np.float64], target: Target) -> NDArray[np.float64]:
-    return scales if target.family.is_discrete else np.log(scales)
 
 
 def _sweep(

@@ -2,14 +2,20 @@
 
 A neighbour counts from some k on; points that tie share a stretch of places, over which what they
 count rises linearly. So k times the support is a sum of ramps in k, and two running sums over
-their corners give it for every k.
+their corners give it for every k. Distances that differ by rounding tie, as in the weights of the
+training points.
 """
 
 import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
+from nearfield.sampling.selection import bound_of_smallest, places_below, sorted_below
 from nearfield.sampling.steps import average_pieces
+from nearfield.weights import TIE_TOLERANCE
+
+_BELOW = 1.0 - TIE_TOLERANCE
+_ABOVE = 1.0 + 4.0 * TIE_TOLERANCE  # past all that may tie with a distance
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -17,7 +23,7 @@ def nearest_others(distances, nearest, n_as_near):
     """Sort the distances of each training point to the others; keep the smallest.
 
     Fills in `nearest`, shape (n, k_max), and `n_as_near`, shape (n,): how many of the others are
-    no farther than the last that is kept.
+    no farther than the last that is kept, or tie with it.
     """
     n_points, k_max = nearest.shape
     others = np.empty(n_points - 1)
@@ -26,28 +32,49 @@ def nearest_others(distances, nearest, n_as_near):
         others[j:] = distances[j, j + 1 :]
         others.sort()
         nearest[j] = others[:k_max]
-        n_as_near[j] = np.searchsorted(others, nearest[j, k_max - 1], side="right")
+        n_as_near[j] = end_of_ties(others, k_max - 1)
+
+
+@register_jitable
+def end_of_ties(rising, place):
+    """Find the first of rising distances, past a place, that does not tie with the one before."""
+    place += 1
+    while place < rising.shape[0] and rising[place] * _BELOW <= rising[place - 1]:
+        place += 1
+    return place
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def neighbor_support(distances, labels, ks, nearest, n_as_near, is_joint, support):
     """Fill in the support at each k, shape (m, n_ks, G); `ks` rise, and end with k_max."""
-    k_max = nearest.shape[1]
+    n_points, k_max = nearest.shape
     n_classes = support.shape[2]
     corners = np.empty((k_max + 2, n_classes))
+    rooms = np.empty((3, n_points + 1), dtype=np.int64)
+    reaches = nearest[:, k_max - 1] * _ABOVE
+    bound = np.median(reaches)
     for i in range(distances.shape[0]):
         corners[:] = 0.0
-        add_own_neighbors(distances[i], labels, k_max, corners)
+        bound = bound_of_smallest(distances[i], k_max, bound)
+        n_near = sorted_below(distances[i], bound * _ABOVE, rooms[0], rooms[1], rooms[2])
+        add_own_neighbors(distances[i], labels, rooms[0, :n_near], corners)
         if is_joint:
-            add_listeners(distances[i], labels, nearest, n_as_near, corners)
-        for g in range(n_classes):
-            slope, height, n_done = 0.0, 0.0, 0
-            for k in range(1, k_max + 1):
-                slope += corners[k, g]
-                height += slope
-                if k == ks[n_done]:
-                    support[i, n_done, g] = height / k
-                    n_done += 1
+            n_hearing = places_below(distances[i], reaches, rooms[1])
+            add_listeners(distances[i], labels, rooms[1, :n_hearing], nearest, n_as_near, corners)
+        sum_ramps(corners, ks, support[i])
+
+
+@register_jitable
+def sum_ramps(corners, ks, support):
+    """Add up the ramps of each class, and divide by k, at each of some k."""
+    for g in range(support.shape[1]):
+        slope, height, n_done = 0.0, 0.0, 0
+        for k in range(1, corners.shape[0] - 1):
+            slope += corners[k, g]
+            height += slope
+            if k == ks[n_done]:
+                support[n_done, g] = height / k
+                n_done += 1
 
 
 @register_jitable
@@ -60,15 +87,12 @@ def add_ramp(corners, g, n_before, n_until, share):
 
 
 @register_jitable
-def add_own_neighbors(row, labels, k_max, corners):
-    """Add the nearest neighbours of the new point; those that tie share their places."""
-    farthest = np.partition(row, k_max - 1)[k_max - 1]
-    near = np.flatnonzero(row <= farthest)
-    near = near[np.argsort(row[near], kind="mergesort")]
+def add_own_neighbors(row, labels, near, corners):
+    """Add the nearest neighbours of the new point, sorted; those that tie share their places."""
     first = 0
     while first < near.shape[0]:
         last = first + 1
-        while last < near.shape[0] and row[near[last]] == row[near[first]]:
+        while last < near.shape[0] and row[near[last]] * _BELOW <= row[near[last - 1]]:
             last += 1
         for place in range(first, last):
             add_ramp(corners, labels[near[place]], first, last, 1.0 / (last - first))
@@ -76,18 +100,16 @@ def add_own_neighbors(row, labels, k_max, corners):
 
 
 @register_jitable
-def add_listeners(row, labels, nearest, n_as_near, corners):
+def add_listeners(row, labels, hearing, nearest, n_as_near, corners):
     """Add the training points of which the new point would be a near neighbour."""
     k_max = nearest.shape[1]
-    for j in range(row.shape[0]):
-        if row[j] > nearest[j, k_max - 1]:
-            continue  # it would come after k_max others
-        n_closer = np.searchsorted(nearest[j], row[j], side="left")
+    for j in hearing:
+        n_closer = np.searchsorted(nearest[j], row[j] * _BELOW)
         n_until = n_closer
-        while n_until < k_max and nearest[j, n_until] == row[j]:
+        while n_until < k_max and nearest[j, n_until] * _BELOW <= row[j]:
             n_until += 1
-        if n_until == k_max and row[j] == nearest[j, k_max - 1]:
-            n_until = n_as_near[j]
+        if n_until == k_max and n_closer < k_max:
+            n_until = n_as_near[j]  # ties go on among those that were not kept
         share = 1.0 / (n_until - n_closer + 1)
         add_ramp(corners, labels[j], n_closer, n_until + 1, share)
 

@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 from nearfield.sampling.listening import N_JUMPS
 from nearfield.sampling.steps import average_pieces
 
-_ANY_ORDER = {"reassoc", "contract", "nsz"}
-
-# Small helpers take single arrays, or are inlined before compilation (inline="always"): a call
-# counts the references of all tables that it is given, which costs more than what they do.
+# Small helpers take single arrays: a call counts the references of all tables that it is given,
+# which costs more than what they do.
 
 
 class RadiusTables(NamedTuple):
@@ -26,257 +24,247 @@ class RadiusTables(NamedTuple):
 
     Attributes
     ----------
-    order : ndarray of int, shape (n,)
-        Sorts the training points by class, as they are from here on.
-    class_starts : ndarray of int, shape (G + 1,)
-        Where each class starts and the last one ends.
+    labels : ndarray of int, shape (n,)
+    n_in_class : ndarray, shape (G,)
     scales : ndarray, shape (n_scales,)
         Rising.
     bins : ndarray of int, shape (n_bins + 1,)
         Where each bin of scales starts and the last one ends.
-    offsets : ndarray, shape (2, n_scales + 1)
-        Up to each scale, the sum of weight x (log scale - its mean in the bin), and of the weight.
-    gains : ndarray, shape (n_bins, n)
-        How much more a training point listens to a new one within reach than beyond: its mean
-        in a bin, or up to its first jump there.
-    slopes : ndarray, shape (n_bins, n)
-        How that changes with the log scale.
-    jump_scales, jump_sizes : ndarray, shape (n x N_JUMPS,)
-        At which scales, and by how much, the gain of each point jumps within a bin.
-    jumps : ndarray of int, shape (n x N_JUMPS,)
-        The places of these, by their scale.
-    jump_starts : ndarray of int, shape (n_bins + 1,)
-        Where the jumps of each bin start and those of the last one end.
-    outside, outside_slopes : ndarray, shape (n_bins, G)
-        How much all points of a class listen to a new one beyond reach, and how that changes.
+    cuts : ndarray of int
+        Scales at which a piece ends in any case: the starts of the bins, but for the first, some
+        more between them, and where the last one ends.
+    places : ndarray, shape (n_scales,)
+        Where each scale starts in the mass of its bin, which goes from -1/2 to 1/2.
+    last_scales : ndarray, shape (n_bins,)
+        The last scale of each bin.
+    lookup : ndarray of int
+        The first bin of each of many equal cells, to search in a cell alone.
+    gains, slopes, jump_scales, jump_sizes : ndarray
+        As in `Listening`.
+    last_jumps : ndarray of int, shape (n,)
+        The scale of the last jump of each point; -1 where there is none.
+    outside, outside_slopes : ndarray, shape (G, n_bins)
+        How much all points of a class listen to a new one beyond reach, and by how much that
+        changes over a bin.
     epsilon : float
         What a point beyond reach weighs.
     """
 
-    order: NDArray[np.int64]
-    class_starts: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    n_in_class: NDArray[np.float64]
     scales: NDArray[np.float64]
     bins: NDArray[np.int64]
-    offsets: NDArray[np.float64]
-    gains: NDArray[np.float64]
-    slopes: NDArray[np.float64]
+    cuts: NDArray[np.int64]
+    places: NDArray[np.float64]
+    last_scales: NDArray[np.float64]
+    lookup: NDArray[np.int64]
+    gains: NDArray[np.floating]
+    slopes: NDArray[np.floating]
     jump_scales: NDArray[np.int64]
     jump_sizes: NDArray[np.float64]
-    jumps: NDArray[np.int64]
-    jump_starts: NDArray[np.int64]
-    outside: NDArray[np.float64]
-    outside_slopes: NDArray[np.float64]
+    last_jumps: NDArray[np.int64]
+    outside: NDArray[np.floating]
+    outside_slopes: NDArray[np.floating]
     epsilon: float
+
+
+class Events(NamedTuple):
+    """What happens within a bin as the scale rises: a point comes into reach, or a gain jumps.
+
+    Attributes
+    ----------
+    scales : ndarray of int
+        When.
+    classes : ndarray of int
+        To which class.
+    gains, slopes : ndarray
+        By how much more it listens, and by how much that changes over a bin.
+    entries : ndarray
+        One if a point comes into reach, else zero.
+    order : ndarray of int
+        The events, by scale.
+    """
+
+    scales: NDArray[np.int64]
+    classes: NDArray[np.int64]
+    gains: NDArray[np.float64]
+    slopes: NDArray[np.float64]
+    entries: NDArray[np.float64]
+    order: NDArray[np.int64]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def radius_probabilities(distances, tables, posterior, external_field, probabilities):
     """Fill in the averaged class probabilities of new points; the rest as in `average_pieces`."""
-    n_points, n_bins = tables.order.shape[0], tables.bins.shape[0] - 1
-    row = np.empty(n_points)
-    events = np.empty(n_points, dtype=np.int64)
-    entries = np.empty(n_points, dtype=np.int64)
-    event_starts = np.empty(n_bins + 1, dtype=np.int64)
-    most_pieces = n_points + n_bins + tables.jump_starts[-1]
+    n_points, n_bins = tables.labels.shape[0], tables.bins.shape[0] - 1
+    most_events = n_points * (N_JUMPS + 1) if n_bins < tables.scales.shape[0] else 0
+    events = Events(
+        np.empty(most_events, dtype=np.int64),
+        np.empty(most_events, dtype=np.int64),
+        np.empty(most_events),
+        np.empty(most_events),
+        np.empty(most_events),
+        np.empty(most_events, dtype=np.int64),
+    )
+    most_pieces = most_events + tables.cuts.shape[0]
     stops = np.empty(most_pieces, dtype=np.int64)
     support = np.empty((most_pieces, external_field.shape[0]))
-    lookup, bin_of = lookup_table(tables.scales), bins_of_scales(tables.bins)
     for i in range(distances.shape[0]):
-        for j in range(n_points):
-            row[j] = distances[i, tables.order[j]]
-        sort_events(row, tables, lookup, bin_of, entries, events, event_starts)
-        n_pieces = make_pieces(row, tables, entries, events, event_starts, stops, support)
+        n_pieces = make_pieces(distances[i], tables, events, stops, support)
         average_pieces(n_pieces, stops, support, posterior, external_field, probabilities[i])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def radius_support(distances, tables, support):
     """Fill in the support at every scale, shape (m, n_scales, G), with one scale to a bin."""
-    n_points, n_scales = tables.order.shape[0], tables.scales.shape[0]
-    row = np.empty(n_points)
-    stops = np.empty(n_scales, dtype=np.int64)
-    nothing = np.zeros(max(n_points, n_scales + 1), dtype=np.int64)  # no events
+    whole, real = np.empty(0, dtype=np.int64), np.empty(0)
+    events = Events(whole, whole, real, real, real, whole)
+    stops = np.empty(support.shape[1], dtype=np.int64)
     for i in range(distances.shape[0]):
-        for j in range(n_points):
-            row[j] = distances[i, tables.order[j]]
-        make_pieces(row, tables, nothing, nothing, nothing, stops, support[i])
+        make_pieces(distances[i], tables, events, stops, support[i])
 
 
-@register_jitable
-def make_pieces(row, tables, entries, events, event_starts, stops, support):
-    """Write down the pieces of one new point; return their number.
-
-    `events` are the points that come into reach within a bin, sorted by bin and scale,
-    `event_starts` where those of a bin start, and `entries` the scale at which a point enters.
-    """
-    class_starts, bins = tables.class_starts, tables.bins
-    jumps, jump_starts = tables.jumps, tables.jump_starts
-    jump_scales, jump_sizes = tables.jump_scales, tables.jump_sizes
-    n_classes = class_starts.shape[0] - 1
-    counts, heard, slopes = np.empty((3, n_classes))
-    n_pieces = 0
-    for b in range(bins.shape[0] - 1):
+@njit(cache=True, nogil=True, error_model="numpy")
+def make_pieces(row, tables, events, stops, support):
+    """Write down the pieces of one new point; return their number."""
+    bins, cuts, places = tables.bins, tables.cuts, tables.places
+    n_in_class, epsilon = tables.n_in_class, tables.epsilon
+    scales, order, classes = events.scales, events.order, events.classes
+    entries, gains, slopes = events.entries, events.gains, events.slopes
+    n_classes, n_bins = tables.outside.shape
+    entered = np.zeros((n_classes, n_bins))
+    heard, drift = tables.outside.copy(), tables.outside_slopes.copy()
+    n_events = meet_points(row, tables, events, entered, heard, drift)
+    sort_events(scales, order, n_events, tables.scales.shape[0])
+    counts = np.zeros(n_classes)
+    n_pieces, done, cut = 0, 0, 0
+    for b in range(n_bins):
         for g in range(n_classes):
-            start, stop = class_starts[g], class_starts[g + 1]
-            counts[g], heard[g], slopes[g] = reach(
-                row[start:stop],
-                tables.scales[bins[b]],
-                tables.gains[b, start:stop],
-                tables.slopes[b, start:stop],
-            )
-            heard[g] += tables.outside[b, g]
-            slopes[g] += tables.outside_slopes[b, g]
-        event, jump, scale = event_starts[b], jump_starts[b], bins[b]
-        while scale < bins[b + 1]:
-            begin = scale
-            jump = next_jump(jump, jump_starts[b + 1], jumps, jump_scales, entries)
-            scale = bins[b + 1]
-            if event < event_starts[b + 1]:
-                scale = entries[events[event]]
-            if jump < jump_starts[b + 1]:
-                scale = min(scale, jump_scales[jumps[jump]])
+            counts[g] += entered[g, b]
+        scale, stop = bins[b], bins[b + 1]
+        while scale < stop:
+            begin = places[scale]
+            scale = cuts[cut]
+            if done < n_events:
+                scale = min(scale, scales[order[done]])
+            cut += scale == cuts[cut]
+            middle = 0.5 * (begin + (places[scale] if scale < stop else 0.5))
+            total = 0.0
+            for g in range(n_classes):
+                total += counts[g] + epsilon * (n_in_class[g] - counts[g])
+            for g in range(n_classes):
+                share = (counts[g] + epsilon * (n_in_class[g] - counts[g])) / total
+                support[n_pieces, g] = share + heard[g, b] + middle * drift[g, b]
             stops[n_pieces] = scale
-            offset = mean_offset(tables.offsets, begin, scale)
-            fill_piece(counts, heard, slopes, offset, tables, support[n_pieces])
             n_pieces += 1
-            while event < event_starts[b + 1] and entries[events[event]] == scale:
-                point = events[event]
-                g = class_of(point, class_starts)
-                counts[g] += 1.0
-                heard[g] += tables.gains[b, point] + risen(
-                    jump_scales, jump_sizes, bins[b], point, scale
-                )
-                slopes[g] += tables.slopes[b, point]
-                event += 1
-            while jump < jump_starts[b + 1] and jump_scales[jumps[jump]] == scale:
-                point = jumps[jump] // N_JUMPS
-                if entries[point] < scale:  # those that enter now have it in their gain
-                    heard[class_of(point, class_starts)] += jump_sizes[jumps[jump]]
-                jump += 1
+            while done < n_events and scales[order[done]] == scale:
+                event = order[done]
+                g = classes[event]
+                counts[g] += entries[event]
+                heard[g, b] += gains[event]
+                drift[g, b] += slopes[event]
+                done += 1
     return n_pieces
 
 
-@register_jitable(inline="always")
-def mean_offset(offsets, start, stop):
-    """Average the log scale, around its mean in the bin, over a piece."""
-    return (offsets[0, stop] - offsets[0, start]) / (offsets[1, stop] - offsets[1, start])
-
-
-@register_jitable
-def next_jump(jump, stop, jumps, jump_scales, entries):
-    """Pass over the jumps of points out of reach."""
-    while jump < stop:
-        if entries[jumps[jump] // N_JUMPS] < jump_scales[jumps[jump]]:
-            break
-        jump += 1
-    return jump
-
-
-@register_jitable
-def risen(jump_scales, jump_sizes, first, point, scale):
-    """Add up the jumps of a point from the first scale of a bin to another."""
-    total = 0.0
-    for place in range(point * N_JUMPS, (point + 1) * N_JUMPS):
-        if first < jump_scales[place] <= scale:
-            total += jump_sizes[place]
-    return total
-
-
-@register_jitable(inline="always")
-def fill_piece(counts, heard, slopes, offset, tables, support):
-    """Fill in the support of a piece: what the point listens to, and who listens to it."""
-    total = 0.0
-    for g in range(counts.shape[0]):
-        n_class = tables.class_starts[g + 1] - tables.class_starts[g]
-        support[g] = counts[g] + tables.epsilon * (n_class - counts[g])
-        total += support[g]
-    for g in range(counts.shape[0]):
-        support[g] = support[g] / total + heard[g] + slopes[g] * offset
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER)
-def reach(row, scale, gains, slopes):
-    """Count the points within a radius, and add up their gains and slopes."""
-    count, gain, slope = 0.0, 0.0, 0.0
+@njit(cache=True, nogil=True, error_model="numpy")
+def meet_points(row, tables, events, entered, heard, drift):
+    """Note for each bin who is in reach from its start, and what happens within; count that."""
+    labels, scales, lookup = tables.labels, tables.scales, tables.lookup
+    bins, last_scales, last_jumps = tables.bins, tables.last_scales, tables.last_jumps
+    gains, slopes = tables.gains, tables.slopes
+    jump_scales, jump_sizes = tables.jump_scales, tables.jump_sizes
+    n_bins, n_events = gains.shape[1], 0
+    is_exact = n_bins == scales.shape[0]
     for j in range(row.shape[0]):
-        is_inside = 1.0 if row[j] < scale else 0.0
-        count += is_inside
-        gain += is_inside * gains[j]
-        slope += is_inside * slopes[j]
-    return count, gain, slope
+        if row[j] >= scales[-1]:
+            continue
+        g, b = labels[j], bin_of(row[j], last_scales, lookup)
+        entry = first_above(row[j], scales, bins[b], bins[b + 1])
+        has_jumps = last_jumps[j] > bins[b]
+        if entry > bins[b]:
+            gain = gains[j, b]
+            for jump in range(N_JUMPS if has_jumps else 0):
+                if bins[b] < jump_scales[j, jump] <= entry:
+                    gain += jump_sizes[j, jump]
+            note_event(events, n_events, entry, g, gain, slopes[j, b], 1.0)
+            n_events += 1
+            b += 1  # in the bins that follow it is there from the start
+        else:
+            entered[g, b] += 1.0
+        for later in range(b, n_bins):
+            heard[g, later] += gains[j, later]
+        for later in range(n_bins if is_exact else b, n_bins):
+            drift[g, later] += slopes[j, later]
+        for jump in range(N_JUMPS if has_jumps else 0):
+            scale = jump_scales[j, jump]
+            if entry < scale <= last_jumps[j]:
+                note_event(events, n_events, scale, g, jump_sizes[j, jump], 0.0, 0.0)
+                n_events += 1
+    return n_events
 
 
-@register_jitable
-def class_of(point, class_starts):
-    """Find the class of a point by its place."""
-    g = 0
-    while point >= class_starts[g + 1]:
-        g += 1
-    return g
+@register_jitable(inline="always")
+def note_event(events, number, scale, g, gain, slope, entries):
+    """Write an event down."""
+    events.scales[number] = scale
+    events.classes[number] = g
+    events.gains[number] = gain
+    events.slopes[number] = slope
+    events.entries[number] = entries
 
 
-@register_jitable
-def lookup_table(scales):
-    """Note the first scale of each of many equal cells, to search in a cell alone."""
-    n_cells = 4 * scales.shape[0]
-    width = (scales[-1] - scales[0]) / n_cells
+@njit(cache=True, nogil=True, error_model="numpy")
+def lookup_table(last_scales, n_cells):
+    """Note the first bin of each of many equal cells, to search in a cell alone."""
+    width = last_scales[-1] / n_cells
     table = np.zeros(n_cells + 1, dtype=np.int64)
     for cell in range(1, n_cells + 1):
-        s = table[cell - 1]
-        while s < scales.shape[0] - 1 and scales[s] <= scales[0] + (cell - 1) * width:
-            s += 1
-        table[cell] = s
+        b = table[cell - 1]
+        # A cell early, so that rounding never leads past the bin.
+        while last_scales[b] <= (cell - 1) * width:
+            b += 1
+        table[cell] = b
     return table
 
 
 @register_jitable
-def bins_of_scales(bins):
-    """Note the bin within which a point enters; -1 where it enters with the bin, or never."""
-    bin_of = np.full(bins[-1] + 1, -1)
-    for b in range(bins.shape[0] - 1):
-        bin_of[bins[b] + 1 : bins[b + 1]] = b
-    return bin_of
-
-
-@register_jitable
-def entry_of(distance, scales, lookup):
-    """Find the first scale that is larger than a distance."""
-    n_scales = scales.shape[0]
-    if not distance >= scales[0]:
-        return 0
-    if distance >= scales[-1]:
-        return n_scales
+def bin_of(distance, last_scales, lookup):
+    """Find the first bin with a scale that is larger than a distance, which the last one has."""
     n_cells = lookup.shape[0] - 1
-    cell = int((distance - scales[0]) / (scales[-1] - scales[0]) * n_cells)
-    s = lookup[min(cell, n_cells)]
-    while s > 0 and scales[s - 1] > distance:  # rounding may have led a cell too far
-        s -= 1
-    while scales[s] <= distance:
-        s += 1
-    return s
+    b = lookup[int(distance / last_scales[-1] * n_cells)]
+    while last_scales[b] <= distance:
+        b += 1
+    return b
 
 
 @register_jitable
-def sort_events(row, tables, lookup, bin_of, entries, events, event_starts):
-    """List the points that come into reach within a bin, after its first scale."""
-    scales, bins = tables.scales, tables.bins
-    n_bins = bins.shape[0] - 1
-    event_starts[:] = 0
-    for j in range(row.shape[0]):
-        entries[j] = entry_of(row[j], scales, lookup)
-        b = bin_of[entries[j]]
-        if b >= 0:
-            event_starts[b + 1] += 1
-    for b in range(n_bins):
-        event_starts[b + 1] += event_starts[b]
-    places = event_starts.copy()
-    for j in range(row.shape[0]):
-        b = bin_of[entries[j]]
-        if b >= 0:
-            # Insertion: the events of a bin are few.
-            place = places[b]
-            while place > event_starts[b] and entries[events[place - 1]] > entries[j]:
-                events[place] = events[place - 1]
-                place -= 1
-            events[place] = j
-            places[b] += 1
+def first_above(distance, scales, start, stop):
+    """Find the first scale between two that is larger than a distance, without branches."""
+    n_left = stop - start
+    while n_left > 1:
+        half = n_left // 2
+        start += half * (scales[start + half - 1] <= distance)  # a product: nothing to mispredict
+        n_left -= half
+    return start
+
+
+@register_jitable
+def sort_events(scales, order, n_events, n_scales):
+    """Sort events by scale: counting by buckets of scales, then insertion."""
+    counts = np.zeros(n_events + 1, dtype=np.int64)
+    factor = n_events / n_scales
+    for e in range(n_events):
+        counts[int(scales[e] * factor) + 1] += 1
+    for bucket in range(n_events):
+        counts[bucket + 1] += counts[bucket]
+    for e in range(n_events):
+        bucket = int(scales[e] * factor)
+        order[counts[bucket]] = e
+        counts[bucket] += 1
+    for place in range(1, n_events):
+        e, before = order[place], place - 1
+        while before >= 0 and scales[order[before]] > scales[e]:
+            order[before + 1] = order[before]
+            before -= 1
+        order[before + 1] = e
