@@ -215,6 +215,18 @@ def test_goals_hold_or_do_not_as_measured():
     assert not any("Gaussian process with" in asked for asked, _, _ in report.goals(alone))
 
 
+def test_every_goal_that_is_missed_has_a_reason_or_says_that_there_is_none():
+    every = tuple(problem.name for problem in PROBLEMS)
+    bad = _results({"nearfield": 0.9, "k-nn": 0.3, "Gaussian process": 0.2}, problem_names=every)
+    missed = [asked for asked, _, is_met in report.goals(bad) if not is_met]
+    assert len(missed) == 12
+    text = report._goals(bad)
+    for asked in missed:
+        assert f"- {asked}: " in text
+    assert "iris: error at most 4%: 38 training points" in text
+    assert "wine: error at most 3.5%: No reason is known" in text
+
+
 def test_the_document_says_what_was_run_and_what_holds(tmp_path):
     results = _results({"nearfield": 0.03, "k-nn": 0.3, "Gaussian process": 0.2})
     results.loc[0, "failure"] = "ValueError: no"

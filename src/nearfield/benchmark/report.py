@@ -23,12 +23,15 @@ _MAX_SECONDS = 5.0
 _FULL_SPLITS = 20
 _LEAST_LOSS = 1e-6
 _REASONS = {
+    "iris": "38 training points, and two of the three classes overlap: it is at the edge. On 20 "
+    "splits with the seeds 0 to 19, other than those here, the mean error was 4.0%.",
     "glass": "54 training points, and one of the four classes made of three kinds. Compare the "
     "random forest, which cuts one feature at a time.",
     "greek olive oil": "25 training points in 1,050 channels: one of the 40 test points is 2.5%.",
-    "no slower": "The process optimises two parameters once for each class; here ten candidates "
-    "are fitted, their metrics learned anew in every fold.",
+    "no slower": "The process optimises two parameters once for each class, of two classes once; "
+    "here ten candidates are fitted, three of the five metrics learned anew in every fold.",
 }
+_NO_REASON = "No reason is known; the tables below show where."
 
 
 def write_report(results: pd.DataFrame, path: str | os.PathLike[str]) -> None:
@@ -132,14 +135,13 @@ def _goals(results):
         for asked, measured, is_met in goals(results)
     ]
     missed = [asked for asked, _, is_met in goals(results) if not is_met]
-    reasons = [
-        f"- {asked}: {reason}"
-        for asked in missed
-        for start, reason in _REASONS.items()
-        if asked.startswith(start)
-    ]
+    reasons = [f"- {asked}: {_reason_for(asked)}" for asked in missed]
     table = _markdown(("goal", "measured", ""), rows)
     return "## Goals\n\n" + table + ("\n\n" + "\n".join(reasons) if reasons else "")
+
+
+def _reason_for(asked):
+    return next((why for start, why in _REASONS.items() if asked.startswith(start)), _NO_REASON)
 
 
 def _rank_table(results):
@@ -196,9 +198,12 @@ def _how(results):
         "## How it was measured\n\n"
         + "\n".join(lines)
         + f"\n\nRun on {when} with {versions}. Split s is drawn with seed {results['seed'].min()} "
-        "+ s, the same for every method. The first one or two splits were looked at before two "
+        "+ s, the same for every method. The first one or two splits were looked at before some "
         "late changes: coarser grids in nearfield, for speed, and principal components before "
-        "NCA on wide data, in its favour. A probability below "
+        "NCA on wide data, in its favour; then, in nearfield, decided on splits with the seeds 0 "
+        "to 31, still coarser grids, arithmetic of float32, an earlier end of the search for "
+        "scales and features standardized once for all folds, for speed, and a fitted external "
+        "field, for quality. A probability below "
         "2.2e-16 counts as that in the log loss. Splits that not all methods have finished are "
         "left out." + (f"\n{failed}" if failed else "")
     )

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from nearfield import DistanceNeighborsClassifier, NearfieldClassifier
+from nearfield._files import replace_file
 from nearfield.benchmark.methods import METHODS, Shape
 from nearfield.benchmark.problems import PROBLEMS, Problem
 from nearfield.datasets import stratified_split
-from nearfield._files import replace_file
 from nearfield.reproduction.metrics import point_losses
 
 FIRST_SEED = 1000

@@ -43,5 +43,5 @@ class ArdMetric(RelevanceLearner, LinearMetric):
         self.spread = spread
         self.max_iter = max_iter
 
-    def _learn(self, points, labels):
-        return self._learn_scales(points, labels)
+    def _learn(self, points, labels, make_objective=None):
+        return self._learn_scales(points, labels, make_objective)

@@ -54,12 +54,14 @@ class DiscriminantMetric(RelevanceLearner, LinearMetric):
         self.spread = spread
         self.max_iter = max_iter
 
-    def _learn(self, points, labels):
+    def _learn(self, points, labels, make_objective=None):
         whitening, self.shrinkage_, self.variance_kept_ = whiten_within(points, labels)
         white = points @ whitening.T
         axes = discriminant_axes(white, labels)
         self.n_discriminant_ = min(int(labels.max()), len(axes))
-        scales = self._learn_scales(white @ axes.T, labels, n_first=self.n_discriminant_)
+        scales = self._learn_scales(
+            white @ axes.T, labels, make_objective, n_first=self.n_discriminant_
+        )
         return scales[:, None] * (axes @ whitening)
 
 

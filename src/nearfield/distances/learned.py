@@ -34,16 +34,36 @@ class LinearMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         points, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         labels = np.unique(y, return_inverse=True)[1].astype(np.int64)
+        return self.learn(points, labels)
+
+    def learn(
+        self, points: NDArray[np.float64], labels: NDArray[np.int64], make_objective: Any = None
+    ) -> Self:
+        """Learn the map from points that were checked, and labels of which none is left out.
+
+        Parameters
+        ----------
+        points : ndarray, shape (n, n_features)
+        labels : ndarray of int, shape (n,)
+            0..G-1, all of them.
+        make_objective : callable, optional
+            What evaluates scales, where they are learned: see `learn_relevance`.
+        """
         standardized = standardize(points)
+        learned = self._learn(standardized.points, labels, make_objective)
         # Divided by an infinite scale, a constant feature carries no distance.
-        self.map_ = self._learn(standardized.points, labels) / standardized.scale
+        self.map_ = learned / standardized.scale
         self.mean_ = standardized.mean
+        self.n_features_in_ = points.shape[1]
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Map points, shape (m, n_features), to where plain distances are the learned ones."""
         check_is_fitted(self)
-        points = validate_data(self, X, dtype=np.float64, reset=False)
+        return self.place(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def place(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Map points that were checked."""
         centred = points - self.mean_
         return centred * self.map_ if self.map_.ndim == 1 else centred @ self.map_.T
 
@@ -67,7 +87,9 @@ class LinearMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return tags
 
     @abstractmethod
-    def _learn(self, points: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _learn(
+        self, points: NDArray[np.float64], labels: NDArray[np.int64], make_objective: Any = None
+    ) -> NDArray[np.float64]:
         """Learn the map of standardised points, shape (n_components, n_features)."""
 
 

@@ -53,7 +53,7 @@ class WithinMetric(LinearMetric):
     shrinkage_: float
     variance_kept_: float
 
-    def _learn(self, points, labels):
+    def _learn(self, points, labels, make_objective=None):
         components, self.shrinkage_, self.variance_kept_ = whiten_within(points, labels)
         return components
 

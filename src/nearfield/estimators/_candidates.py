@@ -1,27 +1,42 @@
 """Candidates of an average: one metric, learned in every fold, with several kernels."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from nearfield._checks import check_real, check_whole
+from nearfield.distances import LEARNED_METRICS
 from nearfield.estimators._distance import DistanceNeighborsClassifier
-from nearfield.estimators._metric import MetricSpace
+from nearfield.estimators._field import EXTERNAL_FIELDS
+from nearfield.estimators._metric import MetricSpace, is_named
 from nearfield.estimators._settings import check_choice, make_priors
 from nearfield.estimators._stacking import Fold
+from nearfield.estimators._standardize import Standardization
 from nearfield.families import DistanceFamily
-from nearfield.prediction.heldout import KERNEL_NAMES, HeldOutField, HeldOutFold
+from nearfield.prediction import euclidean_distances_to
+from nearfield.prediction.heldout import (
+    KERNEL_NAMES,
+    HeldOutField,
+    HeldOutFold,
+    HeldOutPrior,
+)
+from nearfield.sampling.relevance import CompiledObjective
 
 AVERAGINGS = ("stacking", "evidence")
+_SD_ALPHA = 1.0  # of an intercept: odds of 2.7 are usual
+_MANHATTAN = ("manhattan", "cityblock", "l1")
 
 
 def check_average(estimator: Any) -> None:
     """Refuse settings of an average that no candidates, folds or weights can come of."""
     _check_candidates(estimator.kernels, estimator.metrics)
     check_choice(estimator.averaging, "averaging", AVERAGINGS)
+    check_choice(estimator.external_field, "external_field", EXTERNAL_FIELDS)
     if estimator.n_folds is not None:
         check_whole(estimator.n_folds, "n_folds", minimum=2)
     if check_real(estimator.concentration, "concentration") < 0.0:
@@ -45,21 +60,45 @@ def _check_candidates(kernels: Any, metrics: Any) -> None:
 
 
 def candidate_classifier(
-    kernel: str, metric: Any, inference: str, n_jobs: int | None = None, random_state: Any = None
+    kernel: str, metric: Any, inference: str, **settings: Any
 ) -> DistanceNeighborsClassifier:
     """Make a candidate, not yet fitted."""
-    return DistanceNeighborsClassifier(
-        kernel, metric=metric, inference=inference, n_jobs=n_jobs, random_state=random_state
-    )
+    return DistanceNeighborsClassifier(kernel, metric=metric, inference=inference, **settings)
+
+
+class TrainingData(NamedTuple):
+    """What all candidates are fitted to.
+
+    Attributes
+    ----------
+    points : ndarray, shape (n, n_features)
+    standardized : ndarray, shape (n, n_features)
+        The same by `standardization`, which takes no labels, and so need not be done by fold.
+    standardization : Standardization
+    labels : ndarray of int, shape (n,)
+    classes : ndarray, shape (n_classes,)
+    folds : sequence of Fold
+    external_field : str
+        ``"none"`` or ``"fitted"``.
+    """
+
+    points: NDArray[np.float64]
+    standardized: NDArray[np.float64]
+    standardization: Standardization
+    labels: NDArray[np.int64]
+    classes: NDArray[Any]
+    folds: Sequence[Fold]
+    external_field: str
+
+    @classmethod
+    def of(cls, points: NDArray[np.float64], *rest: Any) -> "TrainingData":
+        """Standardize the points."""
+        standardization = Standardization.fit(points)
+        return cls(points, standardization.apply(points), standardization, *rest)
 
 
 def fit_held_out(
-    points: NDArray[np.float64],
-    labels: NDArray[np.int64],
-    classes: NDArray[Any],
-    metric: Any,
-    kernels: Sequence[str],
-    folds: Sequence[Fold],
+    data: TrainingData, metric: Any, kernels: Sequence[str]
 ) -> list[tuple[DistanceNeighborsClassifier, NDArray[np.float64]]]:
     """Fit a metric with each kernel by the conditionals of held-out labels.
 
@@ -68,21 +107,47 @@ def fit_held_out(
     fitted : list of (classifier, log_densities)
         For each kernel the classifier, and the log density of each held-out label, shape (n,).
     """
-    space = _learn(metric, points, labels)
-    distances = space.training_distances(points)
-    held_out = [_hold_out(metric, points, labels, fold) for fold in folds]
+    is_learned = isinstance(metric, str) and metric in LEARNED_METRICS
+    space = _learned_space(data, metric) if is_learned else _given_space(data, metric)
+    distances = _among(space)
+    hold_out = _hold_out_learned if is_learned else _hold_out_given
+    held_out = [hold_out(data, metric, distances, fold) for fold in data.folds]
     fitted = []
     for kernel in kernels:
-        family = DistanceFamily(distances, kernel, len(classes))
+        family = DistanceFamily.of_checked(distances, kernel, len(data.classes))
         priors = make_priors(family, None, None)
-        field = HeldOutField(held_out, labels, kernel, len(classes))
+        sd_beta, max_sigma = float(priors.beta.kwds["scale"]), float(priors.scale.args[1])
+        sd_alpha = _SD_ALPHA if data.external_field == "fitted" else 0.0
         low, high = family.scale_range
-        found = field.infer(priors, (low, min(high, float(priors.scale.ppf(1.0 - 1e-9)))))
-        candidate = candidate_classifier(kernel, metric, "pseudolikelihood")
-        candidate.classes_, candidate.n_features_in_ = classes, points.shape[1]
-        candidate._keep(space, family, labels, priors, found.posterior, "pseudolikelihood")
+        found = HeldOutField(held_out, data.labels, kernel, len(data.classes)).infer(
+            HeldOutPrior(sd_beta, max_sigma, sd_alpha), (low, min(high, max_sigma))
+        )
+        if sd_alpha > 0.0:
+            family = DistanceFamily.of_checked(
+                distances, kernel, len(data.classes), found.external_field
+            )
+        candidate = candidate_classifier(
+            kernel, metric, "pseudolikelihood", external_field=data.external_field
+        )
+        candidate.classes_, candidate.n_features_in_ = data.classes, data.points.shape[1]
+        candidate._keep(space, family, data.labels, priors, found.posterior, "pseudolikelihood")
+        candidate.neighborhood_error_ = 0.0
         fitted.append((candidate, found.log_densities))
     return fitted
+
+
+def distances_between(space: MetricSpace, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Measure new points to the training points, shape (m, n); quickly, where that is known how."""
+    if not is_named(space.metric, *_MANHATTAN) or sp.issparse(space.points):
+        return space.distances_to(points)
+    return cdist(space.place(points), space.points, "cityblock")
+
+
+def _among(space: MetricSpace) -> NDArray[np.float64]:
+    """Measure the training points against each other."""
+    if space.is_dense_euclidean:
+        return euclidean_distances_to(space.points, space.points)
+    return space.training_distances(None)
 
 
 def describe(
@@ -105,15 +170,36 @@ def describe(
     return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
 
 
-def _learn(metric: Any, points: NDArray[np.float64], labels: NDArray[np.int64]) -> MetricSpace:
-    return MetricSpace.fit(points, labels, metric=metric, metric_params=None, standardize=True)
+def _given_space(data: TrainingData, metric: Any) -> MetricSpace:
+    return MetricSpace.fit(
+        data.points, data.labels, metric=metric, metric_params=None, standardize=True
+    )
 
 
-def _hold_out(metric, points, labels, fold: Fold) -> HeldOutFold:
-    space = _learn(metric, points[fold.training], labels[fold.training])
+def _learned_space(data: TrainingData, metric: str) -> MetricSpace:
+    learner = LEARNED_METRICS[metric]().learn(data.standardized, data.labels, CompiledObjective)
+    points = learner.place(data.standardized)
+    return MetricSpace("euclidean", {}, data.standardization, learner, points)
+
+
+def _hold_out_given(data: TrainingData, metric: Any, distances: Any, fold: Fold) -> HeldOutFold:
+    """Hold points out where the metric knows no labels: the distances stay as they are."""
+    among = distances[np.ix_(fold.training, fold.training)]
+    out = distances[np.ix_(fold.held_out, fold.training)]
+    return HeldOutFold(fold.held_out, data.labels[fold.training], among, out)
+
+
+def _hold_out_learned(data: TrainingData, metric: str, distances: Any, fold: Fold) -> HeldOutFold:
+    """Hold points out, and learn the metric without them."""
+    labels = data.labels[fold.training]
+    present = np.unique(labels, return_inverse=True)[1]  # a class of one point may be gone
+    learner = LEARNED_METRICS[metric]()
+    learner.learn(data.standardized[fold.training], present, CompiledObjective)
+    places = learner.place(data.standardized)
+    training = places[fold.training]
     return HeldOutFold(
         fold.held_out,
-        labels[fold.training],
-        space.training_distances(points[fold.training]),
-        space.distances_to(points[fold.held_out]),
+        labels,
+        euclidean_distances_to(training, training),
+        euclidean_distances_to(places[fold.held_out], training),
     )

@@ -6,32 +6,33 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from nearfield._checks import check_whole
+from nearfield._threads import one_blas_thread
 from nearfield.distances import PowerTransform
+from nearfield.estimators._at_scale import fit_at_scale, pooled_interval
+from nearfield.estimators._averages import fit_by_evidence, fit_by_stacking
 from nearfield.estimators._base import ProbabilisticClassifier, with_class_prior
 from nearfield.estimators._candidates import (
-    candidate_classifier,
     check_average,
     describe,
-    fit_held_out,
+    distances_between,
 )
+from nearfield.estimators._near import MAX_DENSE_AUTOMATIC
 from nearfield.estimators._settings import check_dense, make_rng
-from nearfield.estimators._stacking import deal_folds, stacking_weights
 from nearfield.estimators._validation import (
     check_new_points,
     check_training_data,
 )
+from nearfield.families import DistanceFamily
 from nearfield.prediction import map_chunks
-from nearfield.prediction.mixture import mixture_interval
+from nearfield.prediction.mixture import QuickAverage, mixture_interval
 
 _LEAST_WEIGHT = 0.01  # what a candidate must have to be asked at all
 _INTERVAL_CHUNK = 128
+_VALUES_A_CHUNK = 2**20  # 8 MB of distances at once
 
 
 class NearfieldClassifier(ProbabilisticClassifier):
@@ -45,6 +46,10 @@ class NearfieldClassifier(ProbabilisticClassifier):
     In every fold the metrics are learned anew, without the points held out. These give, for each
     candidate, the posterior of beta and sigma (a pseudolikelihood in which no label was seen by
     the metric that explains it) and the densities by which the weights are chosen.
+
+    With more than 5,000 points, 2,000 of them choose the candidates, at most three; these are
+    fitted to all points by near neighbours, as `DistanceNeighborsClassifier` does, and weighed by
+    2,000 points, or a tenth, that were held out of a first such fit.
 
     Parameters
     ----------
@@ -60,6 +65,9 @@ class NearfieldClassifier(ProbabilisticClassifier):
         How candidates are weighed: by their densities of held-out labels, or as in Bayesian model
         averaging by their evidence, from path sampling. The evidence takes a learned metric as
         given, and so favours it; it costs seconds to minutes a candidate.
+    external_field : {"none", "fitted"}
+        Whether classes may be favoured before any neighbour speaks; by how much is fitted to the
+        held-out labels of each candidate. Not with more than 5,000 points.
     n_folds : int, optional
         10 by default, 5 from 100 points on.
     concentration : float
@@ -104,6 +112,7 @@ class NearfieldClassifier(ProbabilisticClassifier):
         *,
         normalize: bool = True,
         averaging: str = "stacking",
+        external_field: str = "fitted",
         n_folds: int | None = None,
         concentration: float = 0.1,
         n_jobs: int | None = None,
@@ -113,6 +122,7 @@ class NearfieldClassifier(ProbabilisticClassifier):
         self.metrics = metrics
         self.normalize = normalize
         self.averaging = averaging
+        self.external_field = external_field
         self.n_folds = n_folds
         self.concentration = concentration
         self.n_jobs = n_jobs
@@ -129,16 +139,21 @@ class NearfieldClassifier(ProbabilisticClassifier):
         """
         check_average(self)
         X, labels = check_training_data(self, X, y)
-        check_dense(None, X.shape[0])
+        is_large = X.shape[0] > MAX_DENSE_AUTOMATIC and self.averaging == "stacking"
+        if not is_large:
+            check_dense(None, X.shape[0])
         points = X.toarray() if sp.issparse(X) else X
         features = None
         if self.normalize and points.shape[1] < len(points):
             features = PowerTransform().fit(points)
             points = features.transform(points)
-        fit = self._stack if self.averaging == "stacking" else self._average
-        # The matrices are small: threads of BLAS would wait for each other, and for ours.
-        with threadpool_limits(limits=1, user_api="blas"):
-            candidates, log_scores, weights = fit(points, labels)
+        with one_blas_thread():
+            if is_large:
+                candidates, log_scores, weights = fit_at_scale(self, points, labels)
+            elif self.averaging == "stacking":
+                candidates, log_scores, weights = fit_by_stacking(self, points, labels)
+            else:
+                candidates, log_scores, weights = fit_by_evidence(self, points, labels)
         weights = np.where(weights < min(_LEAST_WEIGHT, weights.max()), 0.0, weights)
         self.features_ = features
         self.labels_ = labels
@@ -146,32 +161,6 @@ class NearfieldClassifier(ProbabilisticClassifier):
         self.log_scores_ = log_scores
         self.weights_ = weights / weights.sum()
         return self
-
-    def _stack(self, points, labels):
-        """Fit every candidate by its held-out conditionals, and stack."""
-        n_points = len(labels)
-        n_folds = self.n_folds or (10 if n_points < 100 else 5)
-        folds = deal_folds(make_rng(self.random_state), labels, min(n_folds, n_points))
-        fitted = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(fit_held_out)(points, labels, self.classes_, metric, self.kernels, folds)
-            for metric in self.metrics
-        )
-        candidates = [candidate for group in fitted for candidate, _ in group]
-        log_densities = np.transpose([log_density for group in fitted for _, log_density in group])
-        weights = stacking_weights(log_densities, self.concentration)
-        return candidates, log_densities.mean(axis=0), weights
-
-    def _average(self, points, labels):
-        """Fit every candidate by path sampling, and weigh them by their evidence."""
-        candidates = [
-            candidate_classifier(kernel, metric, "path", self.n_jobs, self.random_state)
-            for metric in self.metrics
-            for kernel in self.kernels
-        ]
-        for candidate in candidates:
-            candidate.fit(points, self.classes_[labels])
-        log_evidences = np.array([candidate.log_evidence_ for candidate in candidates])
-        return candidates, log_evidences, softmax(log_evidences)
 
     def predict_proba(self, X: Any, class_prior: ArrayLike | None = None) -> NDArray[np.float64]:
         """Give the probability of each class, averaged over candidates and their parameters.
@@ -188,8 +177,21 @@ class NearfieldClassifier(ProbabilisticClassifier):
         probabilities : ndarray, shape (n_samples, n_classes)
         """
         points = self._place(X)
-        total = sum(weight * c.predict_proba(points) for weight, c in self._voices())
-        probabilities = np.asarray(total)
+        if self._is_large:
+            total = sum(weight * c.predict_proba(points) for weight, c in self._voices())
+            return with_class_prior(np.asarray(total), self.labels_, class_prior)
+        voices = self._voices_by_space()
+
+        def average(chunk):
+            total = np.zeros((len(chunk), len(self.classes_)))
+            for space, averages in voices:
+                distances = distances_between(space, chunk)
+                for weight, quick in averages:
+                    total += weight * quick.probabilities(distances)
+            return total
+
+        chunk_size = max(1, _VALUES_A_CHUNK // len(self.labels_))
+        probabilities = map_chunks(average, points, chunk_size, self.n_jobs)
         return with_class_prior(probabilities, self.labels_, class_prior)
 
     def predict_proba_interval(
@@ -211,6 +213,8 @@ class NearfieldClassifier(ProbabilisticClassifier):
             raise ValueError(f"Expected 0 < level < 1; got level={level!r}. Try 0.95.")
         points = self._place(X)
         voices = list(self._voices())
+        if self._is_large:
+            return pooled_interval(voices, points, level)
         weights = np.array([weight for weight, _ in voices])
         predictors = [candidate._current_predictor() for _, candidate in voices]
 
@@ -281,12 +285,26 @@ class NearfieldClassifier(ProbabilisticClassifier):
         tags.input_tags.sparse = True
         return tags
 
+    @property
+    def _is_large(self) -> bool:
+        """Whether candidates see the training points from near neighbours."""
+        return not isinstance(self.candidates_[0].family_, DistanceFamily)
+
     def _place(self, X: Any) -> NDArray[np.float64]:
         """Check new points, and take them to where the candidates are."""
         check_is_fitted(self)
         points = check_new_points(self, X)
         points = points.toarray() if sp.issparse(points) else points
         return points if self.features_ is None else self.features_.transform(points)
+
+    def _voices_by_space(self) -> list[tuple[Any, list[tuple[float, Any]]]]:
+        """Give the candidates that have weight, those together that measure alike."""
+        by_space: dict[int, tuple[Any, list[tuple[float, Any]]]] = {}
+        for weight, candidate in self._voices():
+            space, predictor = candidate.metric_space_, candidate._current_predictor()
+            average = QuickAverage(predictor) if QuickAverage.suits(predictor) else predictor
+            by_space.setdefault(id(space), (space, []))[1].append((weight, average))
+        return list(by_space.values())
 
     def _voices(self) -> Iterator[tuple[float, Any]]:
         """Give the candidates that have weight, each with it."""

@@ -31,13 +31,22 @@ class Standardization:
     def fit(cls, X: Any) -> Self:
         """Learn from the training points; missing values (NaN) are passed over."""
         columns = X.toarray() if sp.issparse(X) else X
-        # In units of the largest value: squares of very large or small features are no numbers.
-        unit = np.fmax.reduce(np.abs(columns), axis=0, initial=0.0)
+        unit = largest_values(columns)
+        n_values, sums = scaled_sums(columns, unit, np.zeros(len(unit)), 1)
+        mean = sums / np.maximum(n_values, 1)
+        squares = scaled_sums(columns, unit, mean, 2)[1]
+        return cls.of_moments(unit, mean, squares / np.maximum(n_values, 1))
+
+    @classmethod
+    def of_moments(
+        cls,
+        unit: NDArray[np.float64],
+        mean: NDArray[np.float64],
+        variance: NDArray[np.float64],
+    ) -> Self:
+        """Make it of the mean and variance of the features in units of their largest values."""
+        sd = np.sqrt(variance)
         is_known = (unit > 0.0) & np.isfinite(unit)
-        scaled = columns / np.where(is_known, unit, 1.0)
-        n_values = np.maximum(np.isfinite(scaled).sum(axis=0), 1)
-        mean = np.nansum(scaled, axis=0) / n_values
-        sd = np.sqrt(np.nansum((scaled - mean) ** 2, axis=0) / n_values)
         rounding, smallest = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
         is_varying = is_known & (sd > 8.0 * rounding) & (sd * unit > smallest)
         factor = np.where(is_varying, 1.0 / np.where(is_varying, sd * unit, 1.0), 0.0)
@@ -49,3 +58,22 @@ class Standardization:
             return sp.csr_matrix(X.multiply(self.factor))
         with np.errstate(over="ignore", invalid="ignore"):  # the metric tells of an infinity
             return (X - self.center) * self.factor
+
+
+def largest_values(columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Find the largest absolute value of each feature: of shards, the largest is that of all.
+
+    In units of these, squares of very large or small features are numbers.
+    """
+    return np.fmax.reduce(np.abs(columns), axis=0, initial=0.0)
+
+
+def scaled_sums(
+    columns: NDArray[np.float64], unit: NDArray[np.float64], mean: NDArray[np.float64], power: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Count the values of each feature, and add up powers of (x / unit - mean): over shards, too.
+
+    Missing values (NaN) are passed over.
+    """
+    scaled = columns / np.where((unit > 0.0) & np.isfinite(unit), unit, 1.0)
+    return np.isfinite(scaled).sum(axis=0), np.nansum((scaled - mean) ** power, axis=0)

@@ -1,0 +1,77 @@
+"""The search for scales: L-BFGS on the log pseudolikelihood, in turns with the kernel's length."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearfield.distances._scale_objective import ScaleObjective
+
+Floats = NDArray[np.float64]
+
+_N_ROUNDS = 2  # of learning scales at one length and finding the length again
+_TOLERANCE = 0.05  # in log posterior: labels cannot tell such scales apart
+_MEMORY = 8  # past steps that show the curvature
+_LONGEST_STEP = 1.5  # of any parameter
+_DECREASE = 1e-4  # of what the slope promises, that a step must bring (Armijo)
+_N_TRIALS = 12
+
+
+class Minimum(NamedTuple):
+    """The least value found, where, at which length of the kernel, and in how many steps."""
+
+    value: float
+    parameters: Floats
+    length: float
+    n_iter: int
+
+
+def search_scales(objective: ScaleObjective, max_iter: int) -> Minimum:
+    """Minimise over the parameters of the scales and log beta.
+
+    Parameters
+    ----------
+    objective : ScaleObjective
+    max_iter : int
+        Steps of L-BFGS a round.
+    """
+    parameters, length, n_iter = np.zeros(objective.n_parameters), 0.0, 0
+    for _ in range(_N_ROUNDS):
+        length, beta = objective.best_length(parameters, length)
+        parameters[-1] = np.log(beta)
+        found = _descend(objective, length, parameters, max_iter)
+        parameters, n_iter = found.parameters, n_iter + found.n_iter
+    return found._replace(n_iter=n_iter)
+
+
+def _descend(objective: ScaleObjective, length: float, x: Floats, max_iter: int) -> Minimum:
+    """Minimise by L-BFGS at a length, until a step brings next to nothing.
+
+    Nocedal and Wright (2006), algorithm 7.4, with steps cut in half until they bring a decrease.
+    """
+    moves, changes = np.zeros((_MEMORY, len(x))), np.zeros((_MEMORY, len(x)))
+    n_kept = n_iter = 0
+    log_length = float(np.log(length))
+    value, gradient = objective(x, log_length)
+    while n_iter < max_iter:
+        n_iter += 1
+        direction = objective.quasi_newton(gradient, moves, changes, n_kept)
+        slope = direction @ gradient
+        factor = min(1.0, _LONGEST_STEP / max(float(np.abs(direction).max()), 1e-300))
+        for _ in range(_N_TRIALS):
+            trial = x + factor * direction
+            new_value, new_gradient = objective(trial, log_length)
+            if new_value <= value + _DECREASE * factor * slope:
+                break
+            factor *= 0.5
+        gain = value - new_value
+        if not gain > 0.0:  # at the minimum, up to rounding
+            break
+        move, change = trial - x, new_gradient - gradient
+        if move @ change > 1e-10 * (change @ change):
+            moves[n_kept % _MEMORY], changes[n_kept % _MEMORY] = move, change
+            n_kept += 1
+        x, value, gradient = trial, new_value, new_gradient
+        if gain < _TOLERANCE:
+            break
+    return Minimum(value, x, length, n_iter)
