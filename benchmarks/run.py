@@ -5,8 +5,9 @@ import engines_mixing
 import exchange
 import gibbs
 import prediction
+import scaling
 import startup
 
-for part in (startup, gibbs, exchange, engines, engines_mixing, prediction):
+for part in (startup, gibbs, exchange, engines, engines_mixing, prediction, scaling):
     part.main()
     print()

@@ -6,7 +6,7 @@ from nearfield.enumeration import label_distribution
 from nearfield.field import LabelField
 from nearfield.sampling import draw_labels, draw_labels_cluster
 from nearfield.sampling._support import coupling_arrays
-from nearfield.sampling.cluster import cluster_sweeps
+from nearfield.sampling.cluster import cluster_sweeps, is_tied
 
 LEVEL = 1e-4  # of each test of fit; the seeds are fixed
 
@@ -98,3 +98,11 @@ def test_the_compiled_cluster_moves_equal_the_plain_python(rng, random_field, fo
 def test_cluster_moves_refuse_a_negative_beta(rng, random_field):
     with pytest.raises(ValueError, match="beta >= 0"):
         draw_labels_cluster(rng, random_field(5, 2), -0.1)
+
+
+@pytest.mark.parametrize("strength", [1e-12, 0.05, 0.4, 1.0, 2.0, 50.0])
+def test_a_tie_is_decided_as_by_its_probability(rng, strength):
+    p = -np.expm1(-strength)
+    uniforms = np.concatenate([rng.random(200), p * (1.0 + np.linspace(-1e-3, 1e-3, 50))])
+    uniforms = uniforms[uniforms < 1.0]
+    assert [is_tied(strength, u) for u in uniforms] == (uniforms < p).tolist()

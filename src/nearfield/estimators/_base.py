@@ -53,8 +53,17 @@ def with_class_prior(
     if class_prior is None:
         return probabilities
     n_classes = probabilities.shape[1]
-    expected = check_class_prior(class_prior, n_classes)
-    ratio = expected / (np.bincount(labels, minlength=n_classes) / len(labels))
+    counts = np.bincount(labels, minlength=n_classes)
+    return for_proportions(probabilities, counts, check_class_prior(class_prior, n_classes))
+
+
+def for_proportions(
+    probabilities: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    expected: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Do so for class proportions that were checked, given the counts of the training labels."""
+    ratio = expected / (counts / counts.sum())
     weighted = probabilities * ratio
     total = weighted.sum(axis=1, keepdims=True)
     # All probability may be on classes that are not expected at all: then these alone are left.

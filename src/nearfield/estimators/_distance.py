@@ -5,8 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nearfield.distances.neighbors import SEARCHES
 from nearfield.estimators._field import FieldClassifier
+from nearfield.estimators._near import wants_near_field
+from nearfield.estimators._settings import check_choice
 from nearfield.families import DistanceFamily
+from nearfield.weights import KERNELS
 
 
 class DistanceNeighborsClassifier(FieldClassifier):
@@ -53,14 +57,22 @@ class DistanceNeighborsClassifier(FieldClassifier):
     external_field : {"none", "fitted"}
         Whether classes may be favoured before any neighbour speaks; ``"fitted"`` estimates by how
         much.
-    n_neighbors : None
-        All training points are neighbours; nothing else can be asked for yet.
+    n_neighbors : int, optional
+        How many of the nearest training points a point sees as they are. The others it sees
+        through a random set of reference points: all of them up to 8,192 points, then 4,096. By
+        default, up to 5,000 training points, all; above, 64, doubled up to 512 until class
+        probabilities are within 0.005 of those with all points, as far as can be measured. Above
+        6,000 points pseudolikelihood is of 4,096 conditionals. Other engines get the sparse field
+        of these neighbours alone. See ``docs/scaling.md``.
     n_jobs : int, optional
         Parallel threads; no result depends on it.
     random_state : int, RandomState, Generator or None
         The seed of whatever is drawn.
     verbose : int
         From 1 on, the engine shows its progress on a terminal.
+    search : {"exact", "approximate"}
+        How near neighbours are found: by the trees or brute force of scikit-learn, or, for
+        Euclidean distances, by an approximate index of faiss (``pip install nearfield[ann]``).
 
     Attributes
     ----------
@@ -79,8 +91,13 @@ class DistanceNeighborsClassifier(FieldClassifier):
         Zeros, or what was fitted.
     metric_learner_ : object
         The learned metric, where it is one.
-    family_ : nearfield.families.DistanceFamily
-        The fields over the training points, one for each sigma.
+    family_ : nearfield.families.DistanceFamily or nearfield.near.NearField
+        The fields over the training points, one for each sigma; the latter where they are seen
+        from near neighbours, and ``family_.n_neighbors`` says from how many.
+    neighborhood_error_ : float
+        By how much class probabilities may be off since not all points are neighbours: the 99%
+        quantile over some training points of what different references would change. Zero where
+        all are. A warning tells if it is above 0.01.
     priors_ : nearfield.inference.Priors
         The priors that were used.
 
@@ -117,10 +134,11 @@ class DistanceNeighborsClassifier(FieldClassifier):
         prior_beta: Any = None,
         prior_sigma: Any = None,
         external_field: str = "none",
-        n_neighbors: None = None,
+        n_neighbors: int | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        search: str = "exact",
     ) -> None:
         self.kernel = kernel
         self.metric = metric
@@ -135,6 +153,16 @@ class DistanceNeighborsClassifier(FieldClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.search = search
+
+    def _wants_near_field(self, n_points: int) -> bool:
+        check_choice(self.search, "search", SEARCHES)
+        if self.kernel not in list(KERNELS):
+            raise ValueError(
+                f"Expected a kernel among {sorted(KERNELS)}; got kernel={self.kernel!r}. "
+                "Choose one of them."
+            )
+        return wants_near_field(self, n_points)
 
     def _make_family(self, distances: NDArray[np.float64], n_classes: int) -> DistanceFamily:
         return DistanceFamily(distances, self.kernel, n_classes)

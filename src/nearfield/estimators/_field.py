@@ -13,6 +13,7 @@ from nearfield._checks import check_real, check_whole
 from nearfield.estimators._base import MetricClassifier, with_class_prior
 from nearfield.estimators._joint import joint_distances
 from nearfield.estimators._metric import MetricSpace
+from nearfield.estimators._near import fit_by_near_field
 from nearfield.estimators._settings import (
     check_choice,
     check_common,
@@ -28,6 +29,7 @@ from nearfield.estimators._validation import (
 )
 from nearfield.inference._priors import pack_prior, unpack_prior
 from nearfield.inference.intercepts import fit_external_field
+from nearfield.near import NearField, NearPredictor
 from nearfield.prediction import PREDICTIVES, Predictor, draw_joint_labels, map_chunks
 
 EXTERNAL_FIELDS = ("none", "fitted")
@@ -55,6 +57,10 @@ class FieldClassifier(MetricClassifier):
     def _prior_scale(self) -> Any:
         """Return the prior of sigma or k that was asked for."""
 
+    def _wants_near_field(self, n_points: int) -> bool:
+        """Tell whether near neighbours are to stand in for all points; not unless a model can."""
+        return False
+
     def fit(self, X: Any, y: Any) -> Self:
         """Infer the parameters of the field from labelled points.
 
@@ -73,7 +79,9 @@ class FieldClassifier(MetricClassifier):
         check_choice(self.external_field, "external_field", EXTERNAL_FIELDS)
         check_common(self)
         X, labels = check_training_data(self, X, y)
-        check_dense(self.n_neighbors, X.shape[0])
+        is_near = self._wants_near_field(X.shape[0])
+        if not is_near:
+            check_dense(self.n_neighbors, X.shape[0])
         space = MetricSpace.fit(
             X,
             labels,
@@ -81,6 +89,11 @@ class FieldClassifier(MetricClassifier):
             metric_params=self.metric_params,
             standardize=self.standardize,
         )
+        if is_near:
+            near = fit_by_near_field(self, space, labels, self._prior_scale())
+            self._keep(space, near.family, labels, near.priors, near.posterior, near.engine_name)
+            self.neighborhood_error_ = near.neighborhood_error
+            return self
         distances = check_usable(space.training_distances(X, self.n_jobs))
         family = self._make_family(distances, len(self.classes_))
         name, engine = choose_engine(self.inference, family)
@@ -93,6 +106,7 @@ class FieldClassifier(MetricClassifier):
             rng, family, labels, priors, n_jobs=self.n_jobs, verbose=self.verbose
         )
         self._keep(space, family, labels, priors, posterior, name)
+        self.neighborhood_error_ = 0.0
         return self
 
     def _keep(self, space, family, labels, priors, posterior, engine_name) -> None:
@@ -206,6 +220,12 @@ class FieldClassifier(MetricClassifier):
             Classes; the share of a class in a column is its probability.
         """
         check_is_fitted(self)
+        if isinstance(self.family_, NearField):
+            raise ValueError(
+                "Expected a model with all training points as neighbours for joint draws; got the "
+                f"near field of {self.family_.n_points} points. Use predict_proba, or fit on a "
+                "subset with n_neighbors=None."
+            )
         if not self.family_.has_joint:
             raise ValueError(
                 'Expected neighborhood="symmetric" for joint draws; got "directed", whose '
@@ -256,8 +276,10 @@ class FieldClassifier(MetricClassifier):
         X = check_new_points(self, X)
         predictor = self._current_predictor()
         function = method(predictor)
+        space = self.metric_space_
+        measure = space.place if isinstance(self.family_, NearField) else space.distances_to
         return map_chunks(
-            lambda chunk: function(self.metric_space_.distances_to(chunk)),
+            lambda chunk: function(measure(chunk)),
             X,
             predictor.chunk_size,
             self.n_jobs,
@@ -265,6 +287,8 @@ class FieldClassifier(MetricClassifier):
 
     def _make_predictor(self) -> Any:
         check_choice(self.predictive, "predictive", PREDICTIVES)
+        if isinstance(self.family_, NearField):
+            return NearPredictor(self.posterior_, self.family_, self.predictive)
         return Predictor(self.posterior_, self.family_, self.labels_, self.predictive)
 
     def _current_predictor(self) -> Any:

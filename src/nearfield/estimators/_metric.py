@@ -11,6 +11,7 @@ from sklearn.metrics.pairwise import PAIRWISE_BOOLEAN_FUNCTIONS
 
 from nearfield.distances import LEARNED_METRICS, check_distances, distance_matrix
 from nearfield.estimators._standardize import Standardization
+from nearfield.near._hashing import sample_rows
 from nearfield.prediction import euclidean_distances_to
 
 Metric = str | Callable[..., float]
@@ -45,6 +46,9 @@ _NAMES = (
     "sqeuclidean",
 )
 _EUCLIDEAN = ("euclidean", "l2")
+_MAX_LEARNING_POINTS = 5_000
+_N_LEARNING_POINTS = 2_000  # of more than that; the time to learn may grow with their square
+_LEARNING_STREAM = 3
 _LARGEST = 1e150  # the square of a larger difference is no number
 _SPARSE = (*_EUCLIDEAN, "manhattan", "cityblock", "l1")
 
@@ -88,18 +92,19 @@ class MetricSpace:
         standardize: bool,
     ) -> Self:
         """Learn from the training points, shape (n, n_features), what new ones are measured by."""
-        params = _check_metric(metric, metric_params)
+        params = check_metric(metric, metric_params)
         if is_named(metric, "precomputed"):
             return cls(metric, params, None, None, np.empty((X.shape[0], 0)))
         stays_sparse = is_named(metric, *_SPARSE) and not params
         if sp.issparse(X) and not stays_sparse:
             X = X.toarray()
         standardization, is_learned = None, is_named(metric, *LEARNED_METRICS)
-        if (standardize and not is_named(metric, *_AS_THEY_ARE)) or is_learned:
+        if is_standardized(metric, standardize):
             standardization = Standardization.fit(X)
             X = standardization.apply(X)
         if isinstance(metric, str) and is_learned:
-            learner = _make_learner(metric, params).fit(X, labels)
+            rows = learning_rows(X.shape[0])
+            learner = fit_learner(make_learner(metric, params), X[rows], labels[rows])
             return cls("euclidean", {}, standardization, learner, learner.transform(X))
         if isinstance(metric, str):
             params |= _scale_of(metric, params, X)
@@ -120,14 +125,14 @@ class MetricSpace:
         """Measure new points, shape (m, n_features), to the training points, shape (m, n)."""
         if is_named(self.metric, "precomputed"):
             return distance_matrix(X, self.points, metric="precomputed")
-        points = self._place(X)
+        points = self.place(X)
         if self.is_dense_euclidean and np.abs(points).max() < _LARGEST:
             return euclidean_distances_to(points, self.points)
         return self._measure(points, self.points, None)
 
     def distances_among(self, X: Any, n_jobs: int | None = None) -> NDArray[np.float64]:
         """Measure new points against each other, shape (m, m)."""
-        return self._measure(self._place(X), None, n_jobs)
+        return self._measure(self.place(X), None, n_jobs)
 
     @property
     def is_dense_euclidean(self) -> bool:
@@ -136,7 +141,8 @@ class MetricSpace:
             is_named(self.metric, *_EUCLIDEAN) and not self.params and not sp.issparse(self.points)
         )
 
-    def _place(self, X: Any) -> Any:
+    def place(self, X: Any) -> Any:
+        """Take new points, shape (m, n_features), to where distances are taken."""
         if sp.issparse(self.points):
             X = sp.csr_matrix(X)  # dense ones too: as sparse ones they are not shifted
         elif sp.issparse(X):
@@ -154,7 +160,14 @@ class MetricSpace:
             )
 
 
-def _check_metric(metric: Any, metric_params: Any) -> dict[str, Any]:
+def is_standardized(metric: Any, standardize: bool) -> bool:
+    """Tell whether a metric is to see standardized features; learned ones always are."""
+    is_asked = standardize and not is_named(metric, *_AS_THEY_ARE)
+    return is_asked or is_named(metric, *LEARNED_METRICS)
+
+
+def check_metric(metric: Any, metric_params: Any) -> dict[str, Any]:
+    """Accept a metric and the further arguments of it, which are returned."""
     names = sorted({*_NAMES, *LEARNED_METRICS})
     if not (callable(metric) or is_named(metric, *names)):
         raise ValueError(
@@ -169,7 +182,20 @@ def _check_metric(metric: Any, metric_params: Any) -> dict[str, Any]:
     return dict(metric_params or {})
 
 
-def _make_learner(metric: str, params: Mapping[str, Any]) -> Any:
+def learning_rows(n_points: int) -> NDArray[np.int64]:
+    """Choose the training points that a metric is learned from: all, or 2,000 of many."""
+    if n_points <= _MAX_LEARNING_POINTS:
+        return np.arange(n_points)
+    return np.sort(sample_rows(n_points, _N_LEARNING_POINTS, 0, _LEARNING_STREAM))
+
+
+def fit_learner(learner: Any, X: Any, labels: NDArray[np.int64]) -> Any:
+    """Learn a metric from points of which some classes may be missing."""
+    return learner.fit(X, np.unique(labels, return_inverse=True)[1])
+
+
+def make_learner(metric: str, params: Mapping[str, Any]) -> Any:
+    """Make a learned metric, not yet fitted."""
     try:
         return LEARNED_METRICS[metric](**params)
     except TypeError as error:

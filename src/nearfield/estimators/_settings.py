@@ -1,5 +1,6 @@
 """What the arguments of the estimators mean: engines by name, priors by default, seeds."""
 
+from functools import lru_cache
 from numbers import Integral
 from typing import Any
 
@@ -27,6 +28,7 @@ MAX_PATH_POINTS = 1_000
 MAX_DENSE_POINTS = 10_000
 """More training points than this would need distances of more than a gigabyte."""
 
+_SD_BETA = 50.0  # the paper's beta ~ N(0, 50^2)
 _PAPER_SIGMA = 100.0  # sigma ~ U(0, 100)
 _USUAL_LONGEST = (0.2, 200.0)  # largest distances for which that prior is meant
 _LARGEST = 1e150
@@ -76,7 +78,9 @@ def make_priors(family: FieldFamily, prior_beta: Any, prior_scale: Any) -> Prior
     200, as it is for standardized features; otherwise the same in the unit in which the largest
     distance is 10.
     """
-    beta = stats.halfnorm(scale=50.0) if prior_beta is None else prior_beta
+    if prior_beta is None and prior_scale is None and not family.is_discrete:
+        return _default_priors(_default_max_sigma(family))
+    beta = stats.halfnorm(scale=_SD_BETA) if prior_beta is None else prior_beta
     scale = _default_scale(family) if prior_scale is None else prior_scale
     priors = Priors(beta, scale)
     check_priors(priors, family)
@@ -86,11 +90,21 @@ def make_priors(family: FieldFamily, prior_beta: Any, prior_scale: Any) -> Prior
 def _default_scale(family: Any) -> Any:
     if family.is_discrete:
         return default_priors(family).scale
-    longest = float(family.distances.max())
+    return stats.uniform(0.0, _default_max_sigma(family))
+
+
+def _default_max_sigma(family: Any) -> float:
+    longest = float(family.longest if hasattr(family, "longest") else family.distances.max())
     if longest == 0.0 or _USUAL_LONGEST[0] <= longest <= _USUAL_LONGEST[1]:
-        return stats.uniform(0.0, _PAPER_SIGMA)
+        return _PAPER_SIGMA
     unit, is_inverse = longest / _UNIT_LONGEST, family.kernel == "exponential"
-    return stats.uniform(0.0, _PAPER_SIGMA * (1.0 / unit if is_inverse else unit))
+    return _PAPER_SIGMA * (1.0 / unit if is_inverse else unit)
+
+
+@lru_cache(maxsize=64)
+def _default_priors(max_sigma: float) -> Priors:
+    """Make the default priors of beta and sigma, once: SciPy takes two milliseconds."""
+    return Priors(stats.halfnorm(scale=_SD_BETA), stats.uniform(0.0, max_sigma))
 
 
 def make_rng(random_state: Any) -> np.random.Generator:
@@ -133,13 +147,17 @@ def check_common(estimator: Any) -> None:
 
 def check_usable(distances: NDArray[np.float64]) -> NDArray[np.float64]:
     """Refuse distances whose squares are no numbers."""
-    longest = float(distances.max())
+    check_longest(float(distances.max()))
+    return distances
+
+
+def check_longest(longest: float) -> None:
+    """Refuse a largest distance whose square is no number."""
     if longest > 0.0 and not 1.0 / _LARGEST <= longest <= _LARGEST:
         raise ValueError(
             f"Expected the largest distance between {1.0 / _LARGEST:g} and {_LARGEST:g}; got "
             f"{longest:g}. Give the features another unit, or use standardize=True."
         )
-    return distances
 
 
 def check_dense(n_neighbors: Any, n_points: int) -> None:
@@ -147,10 +165,12 @@ def check_dense(n_neighbors: Any, n_points: int) -> None:
     if n_neighbors is not None:
         raise ValueError(
             "Expected n_neighbors=None, all training points as neighbours; got "
-            f"n_neighbors={n_neighbors!r}, which this version cannot do. Leave it out."
+            f"n_neighbors={n_neighbors!r}, which this model cannot do. Leave it out, or use "
+            "DistanceNeighborsClassifier."
         )
     if n_points > MAX_DENSE_POINTS:
         raise ValueError(
             f"Expected at most {MAX_DENSE_POINTS} training points, whose distances to each other "
-            f"are all kept; got {n_points}. Fit on a subset."
+            f"are all kept; got {n_points}. Use DistanceNeighborsClassifier with pseudolikelihood "
+            "or n_neighbors, which keeps near ones only, or fit on a subset."
         )

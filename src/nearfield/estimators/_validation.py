@@ -26,7 +26,7 @@ def check_training_data(estimator: Any, X: Any, y: Any) -> tuple[Any, NDArray[np
         The labels as 0..G-1.
     """
     X, y = validate_data(
-        estimator, X, y, ensure_min_samples=MIN_POINTS, **_array_options(estimator.metric)
+        estimator, X, y, ensure_min_samples=MIN_POINTS, **array_options(estimator.metric)
     )
     if is_named(estimator.metric, "precomputed") and X.min() < -_ROUNDING * np.abs(X).max():
         raise ValueError(
@@ -35,24 +35,29 @@ def check_training_data(estimator: Any, X: Any, y: Any) -> tuple[Any, NDArray[np
         )
     check_classification_targets(y)
     classes, labels = np.unique(y, return_inverse=True)
+    check_classes(classes, len(y))
+    estimator.classes_ = classes
+    return X, labels.astype(np.int64)
+
+
+def check_classes(classes: NDArray[Any], n_points: int) -> None:
+    """Refuse classes that there is nothing to learn from: one alone, or as many as points."""
     if len(classes) < 2:
         raise ValueError(
             f"Expected at least two classes in y; got one class, {classes[0]}. "
             "Supply points of another class."
         )
-    if len(classes) == len(y):
+    if len(classes) == n_points:
         raise ValueError(
             "Expected fewer classes in y than samples; got as many, "
-            f"n_samples = n_classes = {len(y)}: no point has a fellow to learn from. "
+            f"n_samples = n_classes = {n_points}: no point has a fellow to learn from. "
             "Supply more points, or labels that repeat."
         )
-    estimator.classes_ = classes
-    return X, labels.astype(np.int64)
 
 
 def check_new_points(estimator: Any, X: Any) -> Any:
     """Accept features to predict from: the same ones as in training."""
-    return validate_data(estimator, X, reset=False, **_array_options(estimator.metric))
+    return validate_data(estimator, X, reset=False, **array_options(estimator.metric))
 
 
 def check_class_prior(class_prior: ArrayLike, n_classes: int) -> NDArray[np.float64]:
@@ -70,7 +75,8 @@ def check_class_prior(class_prior: ArrayLike, n_classes: int) -> NDArray[np.floa
     return checked
 
 
-def _array_options(metric: Any) -> dict[str, Any]:
+def array_options(metric: Any) -> dict[str, Any]:
+    """Say what scikit-learn is to ask of features that a metric reads."""
     return {
         "accept_sparse": False if is_named(metric, "precomputed") else "csr",
         "dtype": np.float64,

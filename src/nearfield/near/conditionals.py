@@ -1,0 +1,102 @@
+"""The conditionals of some sites of the near field: what pseudolikelihood infers from."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+
+from nearfield.field import LabelField
+from nearfield.near.field import NearField
+from nearfield.sampling.near_support import Neighborhood
+
+_N_AT_ONCE = 512
+
+
+@dataclass(frozen=True, eq=False)
+class NearConditionals:
+    """The conditionals of some training points given all the others; a family of fields.
+
+    The neighbours of the sites come from all the data. The product of their conditionals is not
+    scaled up: it knows less than that of all sites, and the posterior is as much wider.
+
+    Attributes
+    ----------
+    near_field : NearField
+    neighborhood : Neighborhood
+        Of the sites.
+    external_field : ndarray, shape (G,), optional
+    n_jobs : int, optional
+    """
+
+    near_field: NearField
+    neighborhood: Neighborhood = field(repr=False)
+    external_field: ArrayLike | None = None
+    n_jobs: int | None = None
+
+    scale_name = "sigma"
+    is_discrete = False
+    has_joint = False
+
+    @property
+    def kernel(self) -> str:
+        """The kernel of the field."""
+        return self.near_field.kernel
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether the conditionals change smoothly with sigma."""
+        return self.near_field.is_smooth
+
+    @property
+    def n_points(self) -> int:
+        """The number of sites."""
+        return len(self.neighborhood.sites)
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes G."""
+        return self.near_field.n_classes
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """The labels of the sites."""
+        return self.near_field.labels[self.neighborhood.sites]
+
+    @property
+    def longest(self) -> float:
+        """The largest distance between training points, about."""
+        return self.near_field.longest
+
+    @property
+    def scale_range(self) -> tuple[float, float]:
+        """From where only nearest neighbours count to where all points count alike."""
+        return self.near_field.scale_range
+
+    @property
+    def scale_steps(self) -> NDArray[np.float64]:
+        """None: they are too many to count."""
+        return np.empty(0)
+
+    def at(self, scale: float) -> LabelField:
+        """Refuse: some conditionals are not a field."""
+        raise ValueError(
+            "Expected a model with a joint distribution; got the conditionals of some sites of a "
+            "near field. Use pseudolikelihood, or give n_neighbors with the engine."
+        )
+
+    def support(self, scale: float, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Give the support of each class in the conditionals at sigma, shape (n_sites, G).
+
+        `labels` are not read: those of all training points are known.
+        """
+        sigmas = np.array([scale])
+
+        def part(start: int) -> NDArray[np.float64]:
+            some = slice(start, start + _N_AT_ONCE)
+            return self.near_field.support(self.neighborhood.part(some), sigmas)[:, 0]
+
+        parts = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
+            delayed(part)(start) for start in range(0, self.n_points, _N_AT_ONCE)
+        )
+        return np.concatenate(parts)
