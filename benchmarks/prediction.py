@@ -1,10 +1,9 @@
 """Prediction: beside scikit-learn's nearest neighbours, and by the number of draws."""
 
-import time
-
 import numpy as np
 from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import threadpool_limits
+from timing import seconds_per_call
 
 from nearfield import (
     DistanceNeighborsClassifier,
@@ -49,17 +48,6 @@ def problem(n_points, n_features=N_FEATURES, seed=0):
     return points, (points[:, 0] + 0.5 * points[:, 1] + noise > 0).astype(int) + (points[:, 2] > 1)
 
 
-def cpu_seconds(functions):
-    """Time functions in turns by CPU time, which a busy machine disturbs least; take the best."""
-    best = dict.fromkeys(functions, float("inf"))
-    for _ in range(N_TURNS):
-        for name, function in functions.items():
-            started = time.process_time()
-            function()
-            best[name] = min(best[name], time.process_time() - started)
-    return best
-
-
 def beside_scikit_learn():
     """Time every model, and scikit-learn's nearest neighbours, in turns."""
     X, y = problem(N_TRAIN)
@@ -71,7 +59,7 @@ def beside_scikit_learn():
         model.predict_proba(new[:1_000])  # compiles, and places the nodes
         timers[name] = lambda model=model: model.predict_proba(new)
     with threadpool_limits(N_THREADS):
-        seconds = cpu_seconds(timers)
+        seconds = seconds_per_call(timers, N_TURNS)
     return "\n".join(
         f"  {name:20s} {value:6.2f} s  x{value / seconds['scikit-learn']:.2f}"
         for name, value in seconds.items()
@@ -94,7 +82,7 @@ def by_number_of_draws(model, width, n_points=500, n_test=500):
         predictor = Predictor(posterior, family, labels)
         predictor.probabilities(new[:2])
         timers[n_draws] = lambda p=predictor: p.probabilities(new)
-    seconds = cpu_seconds(timers)
+    seconds = seconds_per_call(timers, N_TURNS)
     return f"  {model:12s} {width:10s} x{seconds[10_000] / seconds[100]:.2f}"
 
 

@@ -247,6 +247,8 @@ def test_ctrl_c_ends_the_installed_command_cleanly(tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # What a shell starts in the background ignores Ctrl-C, and so would this.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     process.stdin.write("a,y\n" * 2**18)  # more than a pipe holds: returns once it is being read
     process.stdin.flush()

@@ -52,3 +52,10 @@ def check_positive(value: Any, name: str) -> float:
     if check_real(value, name) <= 0.0:
         raise ValueError(f"Expected {name} > 0; got {name}={value!r}. Set {name} above zero.")
     return float(value)
+
+
+def check_level(value: Any) -> float:
+    """Accept the probability of an interval, between zero and one."""
+    if not 0.0 < check_real(value, "level") < 1.0:
+        raise ValueError(f"Expected 0 < level < 1; got level={value!r}. Try 0.95.")
+    return float(value)

@@ -16,10 +16,10 @@ from nearfield._checks import check_positive, check_whole
 from nearfield.distances import check_distances
 from nearfield.field import LabelField, check_external_field
 from nearfield.weights import (
-    KERNELS,
     RADIUS_EPSILON,
     Excess,
     Ranks,
+    check_kernel,
     exponential_excess,
     gaussian_excess,
     neighbor_ranks,
@@ -97,11 +97,7 @@ class DistanceFamily:
 
     def __post_init__(self) -> None:
         _check_family(self)
-        if self.kernel not in list(KERNELS):
-            raise ValueError(
-                f"Expected a kernel among {sorted(KERNELS)}; got kernel={self.kernel!r}. "
-                "Choose one of them."
-            )
+        check_kernel(self.kernel)
 
     @classmethod
     def of_checked(

@@ -8,7 +8,7 @@ neighbour, or all alike), never 0/0. The diagonal of the distances plays no part
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -191,6 +191,14 @@ KERNELS: Mapping[str, Callable[[ArrayLike, float], NDArray[np.float64]]] = Mappi
     }
 )
 """The distance kernels by name: d-nn1, d-nn2 and d-nn3."""
+
+
+def check_kernel(kernel: Any) -> None:
+    """Accept the name of a distance kernel."""
+    if kernel not in list(KERNELS):
+        raise ValueError(
+            f"Expected a kernel among {sorted(KERNELS)}; got kernel={kernel!r}. Choose one of them."
+        )
 
 
 def _check_distances(distances: ArrayLike) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearfield import estimators
-from nearfield._checks import check_real
+from nearfield._checks import check_level
 from nearfield.dask._fit import fit_near, fit_whole
 from nearfield.dask._near import NearModel
 from nearfield.dask._rows import Rows, aligned, lengths_of
@@ -147,8 +147,7 @@ external_field, n_neighbors, n_jobs, random_state, verbose
         lower, upper : dask Array or DataFrame, shape (n_samples, n_classes)
             Lazy; compute them together, for they come of the same work.
         """
-        if not 0.0 < check_real(level, "level") < 1.0:
-            raise ValueError(f"Expected 0 < level < 1; got level={level!r}. Try 0.95.")
+        check_level(level)
         rows = self._new_rows(X)
         intervals = {block.key: self._apply("interval", block, level) for block in rows.blocks}
 

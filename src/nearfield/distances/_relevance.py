@@ -38,11 +38,13 @@ class RelevanceLearner:
     n_iter_ : int
     """
 
-    spread: float
-    max_iter: int
     scales_: NDArray[np.float64]
     log_pseudolikelihood_: float
     n_iter_: int
+
+    def __init__(self, spread: float = 1.0, max_iter: int = 50) -> None:
+        self.spread = spread
+        self.max_iter = max_iter
 
     def _learn_scales(self, points, labels, make_objective, n_first: int | None = None):
         relevance = learn_relevance(

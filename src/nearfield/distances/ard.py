@@ -39,9 +39,5 @@ class ArdMetric(RelevanceLearner, LinearMetric):
     3
     """
 
-    def __init__(self, spread: float = 1.0, max_iter: int = 50) -> None:
-        self.spread = spread
-        self.max_iter = max_iter
-
     def _learn(self, points, labels, make_objective=None):
         return self._learn_scales(points, labels, make_objective)

@@ -50,10 +50,6 @@ class DiscriminantMetric(RelevanceLearner, LinearMetric):
     variance_kept_: float
     n_discriminant_: int
 
-    def __init__(self, spread: float = 1.0, max_iter: int = 50) -> None:
-        self.spread = spread
-        self.max_iter = max_iter
-
     def _learn(self, points, labels, make_objective=None):
         whitening, self.shrinkage_, self.variance_kept_ = whiten_within(points, labels)
         white = points @ whitening.T

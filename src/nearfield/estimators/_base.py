@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from nearfield.estimators._metric import is_named
+from nearfield.estimators._metric import MetricSpace, is_named
 from nearfield.estimators._validation import check_class_prior
 
 
@@ -35,6 +35,18 @@ class MetricClassifier(ProbabilisticClassifier):
     """A classifier that sees the points through their distances."""
 
     metric: Any
+    metric_params: Any
+    standardize: Any
+
+    def _fit_space(self, X: Any, labels: NDArray[np.int64]) -> MetricSpace:
+        """Learn from the training points what new ones are measured by."""
+        return MetricSpace.fit(
+            X,
+            labels,
+            metric=self.metric,
+            metric_params=self.metric_params,
+            standardize=self.standardize,
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -10,7 +10,7 @@ from nearfield.estimators._field import FieldClassifier
 from nearfield.estimators._near import wants_near_field
 from nearfield.estimators._settings import check_choice
 from nearfield.families import DistanceFamily
-from nearfield.weights import KERNELS
+from nearfield.weights import check_kernel
 
 
 class DistanceNeighborsClassifier(FieldClassifier):
@@ -157,11 +157,7 @@ class DistanceNeighborsClassifier(FieldClassifier):
 
     def _wants_near_field(self, n_points: int) -> bool:
         check_choice(self.search, "search", SEARCHES)
-        if self.kernel not in list(KERNELS):
-            raise ValueError(
-                f"Expected a kernel among {sorted(KERNELS)}; got kernel={self.kernel!r}. "
-                "Choose one of them."
-            )
+        check_kernel(self.kernel)
         return wants_near_field(self, n_points)
 
     def _make_family(self, distances: NDArray[np.float64], n_classes: int) -> DistanceFamily:

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from nearfield._checks import check_real, check_whole
+from nearfield._checks import check_level, check_whole
 from nearfield.estimators._base import MetricClassifier, with_class_prior
 from nearfield.estimators._joint import joint_distances
-from nearfield.estimators._metric import MetricSpace
 from nearfield.estimators._near import fit_by_near_field
 from nearfield.estimators._settings import (
     check_choice,
@@ -38,8 +37,6 @@ EXTERNAL_FIELDS = ("none", "fitted")
 class FieldClassifier(MetricClassifier):
     """A label field over the training points, its parameters inferred, and its predictions."""
 
-    metric_params: Any
-    standardize: Any
     inference: Any
     predictive: Any
     prior_beta: Any
@@ -82,13 +79,7 @@ class FieldClassifier(MetricClassifier):
         is_near = self._wants_near_field(X.shape[0])
         if not is_near:
             check_dense(self.n_neighbors, X.shape[0])
-        space = MetricSpace.fit(
-            X,
-            labels,
-            metric=self.metric,
-            metric_params=self.metric_params,
-            standardize=self.standardize,
-        )
+        space = self._fit_space(X, labels)
         if is_near:
             near = fit_by_near_field(self, space, labels, self._prior_scale())
             self._keep(space, near.family, labels, near.priors, near.posterior, near.engine_name)
@@ -174,8 +165,7 @@ class FieldClassifier(MetricClassifier):
         -------
         lower, upper : ndarray, shape (n_samples, n_classes)
         """
-        if not 0.0 < check_real(level, "level") < 1.0:
-            raise ValueError(f"Expected 0 < level < 1; got level={level!r}. Try 0.95.")
+        check_level(level)
         return self._map(lambda predictor: partial(predictor.interval, level=level), X)
 
     def outlier_score(self, X: Any) -> NDArray[np.float64]:

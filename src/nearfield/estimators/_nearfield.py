@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from nearfield._checks import check_whole
+from nearfield._checks import check_level, check_whole
 from nearfield._threads import one_blas_thread
 from nearfield.distances import PowerTransform
 from nearfield.estimators._at_scale import fit_at_scale, pooled_interval
@@ -209,8 +209,7 @@ class NearfieldClassifier(ProbabilisticClassifier):
         -------
         lower, upper : ndarray, shape (n_samples, n_classes)
         """
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"Expected 0 < level < 1; got level={level!r}. Try 0.95.")
+        check_level(level)
         points = self._place(X)
         voices = list(self._voices())
         if self._is_large:

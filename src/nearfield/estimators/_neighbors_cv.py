@@ -8,7 +8,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearfield._checks import check_whole
 from nearfield.estimators._base import MetricClassifier
-from nearfield.estimators._metric import MetricSpace
 from nearfield.estimators._settings import check_common
 from nearfield.estimators._validation import check_new_points, check_training_data
 from nearfield.estimators._votes import leave_one_out_errors, vote_shares
@@ -98,13 +97,7 @@ class KNeighborsClassifierCV(MetricClassifier):
         check_common(self)
         X, labels = check_training_data(self, X, y)
         max_k = self._max_k(len(labels))
-        space = MetricSpace.fit(
-            X,
-            labels,
-            metric=self.metric,
-            metric_params=self.metric_params,
-            standardize=self.standardize,
-        )
+        space = self._fit_space(X, labels)
         distances = space.training_distances(X, self.n_jobs)
         n_errors = map_chunks(
             lambda own: leave_one_out_errors(distances[own], own, labels, max_k)[None],

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import PchipInterpolator
 from sklearn.exceptions import ConvergenceWarning
 
-from nearfield._checks import check_whole
+from nearfield._checks import check_level, check_whole
 
 MAX_R_HAT = 1.01
 MIN_ESS = 400.0
@@ -182,8 +182,7 @@ class Posterior:
             and their mcse_mean is what the engine reports. A single chain is compared with
             itself, by halves.
         """
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"Expected 0 < level < 1; got level={level!r}. Try 0.95.")
+        check_level(level)
         tail = 0.5 * (1.0 - level)
         interval = self.quantile([tail, 1.0 - tail])
         frame = pd.DataFrame(

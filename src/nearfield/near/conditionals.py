@@ -7,6 +7,7 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 
 from nearfield.field import LabelField
+from nearfield.near._family import FamilyOfNearField
 from nearfield.near.field import NearField
 from nearfield.sampling.near_support import Neighborhood
 
@@ -14,7 +15,7 @@ _N_AT_ONCE = 512
 
 
 @dataclass(frozen=True, eq=False)
-class NearConditionals:
+class NearConditionals(FamilyOfNearField):
     """The conditionals of some training points given all the others; a family of fields.
 
     The neighbours of the sites come from all the data. The product of their conditionals is not
@@ -34,19 +35,7 @@ class NearConditionals:
     external_field: ArrayLike | None = None
     n_jobs: int | None = None
 
-    scale_name = "sigma"
-    is_discrete = False
     has_joint = False
-
-    @property
-    def kernel(self) -> str:
-        """The kernel of the field."""
-        return self.near_field.kernel
-
-    @property
-    def is_smooth(self) -> bool:
-        """Whether the conditionals change smoothly with sigma."""
-        return self.near_field.is_smooth
 
     @property
     def n_points(self) -> int:
@@ -54,24 +43,9 @@ class NearConditionals:
         return len(self.neighborhood.sites)
 
     @property
-    def n_classes(self) -> int:
-        """The number of classes G."""
-        return self.near_field.n_classes
-
-    @property
     def labels(self) -> NDArray[np.int64]:
         """The labels of the sites."""
         return self.near_field.labels[self.neighborhood.sites]
-
-    @property
-    def longest(self) -> float:
-        """The largest distance between training points, about."""
-        return self.near_field.longest
-
-    @property
-    def scale_range(self) -> tuple[float, float]:
-        """From where only nearest neighbours count to where all points count alike."""
-        return self.near_field.scale_range
 
     @property
     def scale_steps(self) -> NDArray[np.float64]:

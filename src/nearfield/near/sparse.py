@@ -9,12 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from nearfield._checks import check_positive
 from nearfield.field import LabelField, check_external_field
+from nearfield.near._family import FamilyOfNearField
 from nearfield.near.field import NearField
 from nearfield.weights import RADIUS_EPSILON
 
 
 @dataclass(frozen=True, eq=False)
-class SparseFamily:
+class SparseFamily(FamilyOfNearField):
     r"""The d-nn models with the K nearest neighbours of each point in place of all others.
 
     .. math:: w_{ij} = \frac{\kappa(d_{ij})}{\sum_{l \in N_i} \kappa(d_{il})}, \qquad j \in N_i
@@ -35,8 +36,6 @@ class SparseFamily:
     index: NDArray[np.int64] = field(repr=False)
     external_field: ArrayLike | None = None
 
-    scale_name = "sigma"
-    is_discrete = False
     has_joint = True
 
     @classmethod
@@ -46,34 +45,9 @@ class SparseFamily:
         return cls(near_field, seen.near_distances, seen.near_index)
 
     @property
-    def kernel(self) -> str:
-        """The kernel of the field."""
-        return self.near_field.kernel
-
-    @property
-    def is_smooth(self) -> bool:
-        """Whether the field changes smoothly with sigma."""
-        return self.near_field.is_smooth
-
-    @property
     def n_points(self) -> int:
         """The number of points n."""
         return len(self.index)
-
-    @property
-    def n_classes(self) -> int:
-        """The number of classes G."""
-        return self.near_field.n_classes
-
-    @property
-    def longest(self) -> float:
-        """The largest distance between points, about."""
-        return self.near_field.longest
-
-    @property
-    def scale_range(self) -> tuple[float, float]:
-        """From where only nearest neighbours count to where all K count alike."""
-        return self.near_field.scale_range
 
     @property
     def scale_steps(self) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta as beta_distribution
 from sklearn.utils.validation import check_is_fitted
 
+from nearfield._checks import check_level
 from nearfield.plotting._fitted import class_codes
 from nearfield.plotting._style import LINE, MUTED, new_or_given_axes
 from nearfield.plotting.calibration import CalibrationBins, top_label_bins
@@ -100,8 +101,7 @@ class ReliabilityDisplay:
 
     def plot(self, *, ax: Any = None, color: str = LINE) -> Self:
         """Draw, into `ax` if it is given."""
-        if not 0.0 < self.level < 1.0:
-            raise ValueError(f"Expected 0 < level < 1; got level={self.level!r}. Try 0.95.")
+        check_level(self.level)
         is_new = ax is None
         ax = new_or_given_axes(ax, figsize=(5.5, 5.0))
         if is_new or not ax.lines:

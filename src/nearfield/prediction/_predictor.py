@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nearfield._checks import check_level
 from nearfield.families import FieldFamily
 from nearfield.field import check_external_field, check_labels
 from nearfield.inference import Posterior
@@ -124,8 +125,7 @@ class Predictor:
         -------
         lower, upper : ndarray, shape (m, G)
         """
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"Expected 0 < level < 1; got level={level!r}. Try 0.95.")
+        check_level(level)
         tail = 0.5 * (1.0 - level)
         lower, upper = self._interval_nodes.quantiles(self._check(distances), (tail, 1.0 - tail))
         return lower, upper
