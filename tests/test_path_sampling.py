@@ -14,11 +14,14 @@ from nearfield.distances import distance_matrix
 from nearfield.enumeration import label_distribution, log_partition
 from nearfield.families import NeighborFamily
 from nearfield.inference import Exchange, PathSampling, Priors, _grid, _stage
+from nearfield.inference._calibration import calibrated_weights
 from nearfield.inference._interpolant import LogPartition
 from nearfield.inference._mbar import mixture_of
+from nearfield.inference._pool import Pool
 from nearfield.inference._priors import default_priors
 from nearfield.sampling.agreements import PairTable
 from nearfield.sampling.canonical import Walk, stack_fields, walk_chains
+from nearfield.sampling.drift import fill_drift
 from nearfield.sampling.reweighting import fill_weights
 
 MODELS = ["gaussian", "exponential", "radius", "k"]
@@ -143,9 +146,9 @@ def test_the_second_mode_below_zero_of_stratified_labels_is_found(rng):
     assert error < 0.05
 
 
-def assert_dense_enough(family, labels, setting, n_draws):
+def assert_dense_enough(family, labels, setting):
     runs = [
-        PathSampling(n_draws=n_draws, **{setting: density}).infer(
+        PathSampling(**{setting: density}).infer(
             np.random.default_rng(2), family, labels, above_zero(family)
         )
         for density in (1.0, 2.0)
@@ -157,7 +160,7 @@ def assert_dense_enough(family, labels, setting, n_draws):
 @pytest.mark.parametrize("load", [load_iris, load_wine])
 @pytest.mark.parametrize("setting", ["scale_density", "beta_density"])
 def test_twice_the_density_moves_no_mean_by_a_twentieth_of_its_sd(load, setting):
-    assert_dense_enough(*training_set(load), setting, n_draws=16)
+    assert_dense_enough(*training_set(load), setting)
 
 
 @pytest.mark.long
@@ -165,8 +168,22 @@ def test_twice_the_density_moves_no_mean_by_a_twentieth_of_its_sd(load, setting)
 @pytest.mark.parametrize("load", BENCHMARK_SETS)
 @pytest.mark.parametrize("setting", ["scale_density", "beta_density"])
 def test_the_density_is_enough_for_all_models_and_data(load, model, setting):
-    # Many draws, so that what moves is not the Monte Carlo error of 1 or 2% of the sd.
-    assert_dense_enough(*training_set(load, model), setting, n_draws=64)
+    assert_dense_enough(*training_set(load, model), setting)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("load", BENCHMARK_SETS)
+def test_errors_are_what_runs_with_other_seeds_show(load):
+    family, labels = training_set(load)
+    runs = [
+        PathSampling().infer(np.random.default_rng(seed), family, labels, above_zero(family))
+        for seed in range(10)
+    ]
+    found = np.array([[*run.mean(), run.log_evidence] for run in runs])
+    errors = np.array([[*run.mean_error, run.log_evidence_error] for run in runs])
+    ratios = found.std(axis=0, ddof=1) / np.sqrt((errors**2).mean(axis=0))
+    assert (ratios < 2.0).all()
+    assert (ratios > 0.5).all()
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky"])
@@ -211,10 +228,10 @@ def test_path_sampling_is_calibrated_over_many_replicates(rng, n_classes):
 @pytest.mark.parametrize("load", BENCHMARK_SETS)
 def test_exchange_has_the_same_posterior(load):
     family, labels = training_set(load)
-    # Up to 100, the sd of sigma is that of a tail (crabs: 0.03% of the mass, at sigma in the tens)
-    # that a chain of this length does not visit once.
-    priors = Priors(above_zero(family).beta, stats.uniform(0.0, 10.0))
-    ours = PathSampling(n_draws=16).infer(np.random.default_rng(1), family, labels, priors)
+    # Up to 10, the sd of sigma is that of a tail (crabs: 0.003% of the mass, at sigma above 1) that
+    # no chain of this length visits once.
+    priors = Priors(above_zero(family).beta, stats.uniform(0.0, 2.0))
+    ours = PathSampling().infer(np.random.default_rng(1), family, labels, priors)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         theirs = Exchange().infer(np.random.default_rng(1), family, labels, priors, n_jobs=2)
@@ -230,7 +247,7 @@ def test_a_run_that_needs_more_draws_says_so(rng, monkeypatch):
         PathSampling(n_draws=1).infer(rng, family, tiny_labels(family), tiny_priors(family))
 
 
-@pytest.mark.parametrize("name", ["n_draws", "scale_density", "beta_density"])
+@pytest.mark.parametrize("name", ["n_draws", "tolerance", "scale_density", "beta_density"])
 def test_impossible_settings_are_refused(name):
     with pytest.raises(ValueError, match=f"Expected .*{name}"):
         PathSampling(**{name: 0})
@@ -258,7 +275,7 @@ def test_walks_draw_from_the_field(rng, random_field, fit_p_value, beta, externa
     walk = Walk(betas, rows, np.tile([1, 20 if beta > 50.0 else 6], n_draws))
     labels = np.zeros((1, 5), dtype=np.int8)
     keys = rng.integers(0, 2**64, dtype=np.uint64, size=1)
-    drawn, agreements = walk_chains(stack, walk, labels, keys)
+    drawn, agreements, _ = walk_chains(stack, walk, labels, keys)
     probabilities = label_distribution(field, beta)[1]
     assert fit_p_value(drawn[0, 1::2], 3, probabilities) > LEVEL
     expected = [field.agreement(y.astype(int)) for y in drawn[0, 1:200:2]]
@@ -300,8 +317,71 @@ def test_pooled_draws_give_the_exact_log_z(rng, random_field):
     )
     exact = np.asarray(log_partition(field, betas))
     guess = exact + np.array([0.0, 8.0, -20.0, 30.0])  # far off, to be found
-    solution = mixture_of(drawn[:, None] * betas, np.full(4, float(n_draws)), guess).solve()
-    np.testing.assert_allclose(guess + solution.shift, exact, atol=0.1)
+    mixture = mixture_of(drawn[:, None] * betas, np.full(4, float(n_draws)), guess)
+    solution = mixture.solve(np.ones((len(drawn), 1)))
+    np.testing.assert_allclose(guess + solution.shifts[:, 0], exact, atol=0.1)
+
+
+def test_log_z_of_some_of_the_draws_is_solved_as_if_there_were_no_others(rng):
+    # Two states that hardly overlap: few draws tell log z, and it moves a lot without some.
+    n_draws, distance = 4_000, 5.0
+    places = np.concatenate([rng.normal(size=n_draws), rng.normal(distance, size=n_draws)])
+    log_potentials = np.stack([-0.5 * places**2, -0.5 * (places - distance) ** 2], axis=1)
+    groups = np.tile(np.arange(8), 2 * n_draws // 8)
+    weights = np.concatenate([np.ones((len(groups), 1)), groups[:, None] != np.arange(8)], axis=1)
+    counts, guess = np.full(2, float(n_draws)), np.zeros(2)
+    together = mixture_of(log_potentials, counts, guess).solve(weights)
+    assert together.shifts[1].std() > 0.005
+    for group in range(8):
+        keep = groups != group
+        alone = mixture_of(log_potentials[keep], counts * 7.0 / 8.0, guess)
+        alone = alone.solve(np.ones((keep.sum(), 1)))
+        np.testing.assert_allclose(together.shifts[1, 1 + group], alone.shifts[1, 0], atol=1e-3)
+        np.testing.assert_allclose(
+            together.log_densities[keep, 1 + group], alone.log_densities[:, 0], atol=1e-3
+        )
+
+
+@pytest.mark.parametrize("external_field", [None, [0.4, 0.0, -0.3]])
+@pytest.mark.parametrize("beta", [-1.0, 0.0, 0.8, 30.0])
+def test_the_drift_of_any_agreement_is_zero_on_average(random_field, beta, external_field):
+    field, other = (random_field(5, 3, sigma=s, external_field=external_field) for s in (0.5, 2.0))
+    labelings, probabilities = label_distribution(field, beta)
+    drifts = np.empty((len(labelings), 2))
+    for labels, drift in zip(labelings, drifts, strict=True):
+        supports = [np.ascontiguousarray(f.support(labels).T) for f in (field, other)]
+        fill_drift(field.external_field, beta, labels, *supports, np.empty((4, 5)), drift)
+    np.testing.assert_allclose(probabilities @ drifts, 0.0, atol=1e-12)
+    assert np.abs(drifts).max() > 0.01
+
+
+def test_calibrated_draws_tell_more(rng, random_field):
+    field, beta, n_draws = random_field(6, 2), 0.7, 64
+    labelings, probabilities = label_distribution(field, beta)
+    agreements = np.array([field.agreement(labels) for labels in labelings])
+    drifts = np.empty((len(labelings), 2))
+    for labels, drift in zip(labelings, drifts, strict=True):
+        support = np.ascontiguousarray(field.support(labels).T)
+        fill_drift(field.external_field, beta, labels, support, support, np.empty((4, 6)), drift)
+    n_points = 200  # each a sample of its own
+    drawn = rng.choice(len(labelings), size=n_points * n_draws, p=probabilities)
+    points = np.repeat(np.arange(n_points), n_draws)
+    pool = Pool(
+        labelings[drawn].astype(np.int8),
+        points,
+        np.tile(np.arange(8), len(drawn) // 8),
+        drifts[drawn],
+        *np.ones((2, n_points)),
+        np.zeros(n_points, dtype=int),
+    )
+    weights = calibrated_weights(pool)
+    np.testing.assert_allclose(np.bincount(points, weights[:, 0]), n_draws)
+    np.testing.assert_allclose(np.bincount(points, weights[:, 3]), n_draws * 7.0 / 8.0)
+    assert (weights[pool.groups == 2, 3] == 0.0).all()
+    off = agreements[drawn] - probabilities @ agreements
+    plain, calibrated = (np.bincount(points, off * w) / n_draws for w in (1.0, weights[:, 0]))
+    assert calibrated.std() < 0.6 * plain.std()
+    assert abs(calibrated.mean()) < 4.0 * calibrated.std() / np.sqrt(n_points)
 
 
 def test_an_interpolant_is_exact_for_cubics_and_straight_beyond():

@@ -6,18 +6,19 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 
+from nearfield.inference._calibration import calibrated_weights
 from nearfield.inference._interpolant import LogPartition, cubic
 from nearfield.inference._ladder import density_ranges
 from nearfield.inference._mbar import mixture_of
-from nearfield.inference._pool import N_GROUPS, Pool
+from nearfield.inference._pool import Pool
 from nearfield.inference._problem import Problem
 from nearfield.inference._quadrature import ScaleRule
 from nearfield.inference._scan import ScaleRow
 from nearfield.sampling.reweighting import fill_weights
 
-_KNOT_DROP = 20.0  # knots go to where the log density of a row has fallen by so much
+_KNOT_DROP = 14.0  # knots go to where the log density of a row has fallen by so much
 _KNOT_SPACING = 0.8  # in what one draw can tell apart
-_NODES_A_STEP = 2
+_FEW_ROWS = 16  # with fewer, nodes stand closer: quantiles are read between nodes of all rows
 
 
 class Knots(NamedTuple):
@@ -80,13 +81,10 @@ def estimate(
     counts = np.bincount(pool.points, minlength=len(pool.betas)).astype(float)
     log_potentials = at_points * pool.betas
     guess = _log_z_along(pool, log_potentials, counts, log_z_at_zero)
-    mixture = mixture_of(log_potentials, counts, guess)
-    solution = mixture.solve()
-    log_density = solution.log_density()
-    weights = [np.ones(len(log_density))]
-    for group in range(N_GROUPS):
-        weights.append(np.exp(log_density - solution.without(pool.groups == group)))
-    columns = np.stack(weights, axis=1)
+    weights = calibrated_weights(pool)
+    log_densities = mixture_of(log_potentials, counts, guess).solve(weights).log_densities
+    log_density = log_densities[:, 0]
+    columns = weights * np.exp(log_density[:, None] - log_densities)
     parts = [
         _reweight(knots.betas[knots.row(row)], at_rows[:, row], log_density, columns)
         for row in range(at_rows.shape[1])
@@ -118,9 +116,10 @@ def _reweight(betas, agreements, log_density, columns):
     terms = np.empty((len(betas), len(agreements)))
     log_largest, n_effective = np.empty((2, len(betas)))
     fill_weights(betas, agreements, log_density, terms, log_largest, n_effective)
-    sums = np.maximum(terms @ columns, 1e-300)  # a group may hold all that there is
-    means = terms @ (columns * agreements[:, None]) / sums
-    return (np.log(sums) + log_largest[:, None]).T, means.T, n_effective
+    both = terms @ np.concatenate([columns, columns * agreements[:, None]], axis=1)
+    sums, moments = np.split(both, 2, axis=1)
+    sums = np.maximum(sums, 1e-300)  # a group may hold all that there is
+    return (np.log(sums) + log_largest[:, None]).T, (moments / sums).T, n_effective
 
 
 def read_knots(knots: Knots, rows: list[ScaleRow]) -> Estimates:
@@ -165,7 +164,7 @@ def integrate(
     left = knots.lefts
     rows = knots.rows[left]
     step = (knots.betas[left + 1] - knots.betas[left])[:, None]
-    points, point_weights = leggauss(_NODES_A_STEP)
+    points, point_weights = leggauss(2 if len(rule.scales) >= _FEW_ROWS else 4)
     t = 0.5 * (1.0 + points)
     betas = knots.betas[left][:, None] + step * t
     log_z = cubic(
@@ -180,7 +179,7 @@ def integrate(
     log_masses = betas * agreements[rows][:, None] - log_z + log_prior + log_measure
     return Nodes(
         betas.ravel(),
-        np.repeat(rows, _NODES_A_STEP),
-        np.repeat(left, _NODES_A_STEP),
+        np.repeat(rows, len(points)),
+        np.repeat(left, len(points)),
         log_masses.reshape(len(log_masses), -1),
     )

@@ -33,7 +33,13 @@ class Plan(NamedTuple):
     betas: NDArray[np.float64]  # shape (K,)
     rows: NDArray[np.int64]  # shape (K,), of the rule
     parents: NDArray[np.int64]  # shape (K,): a point before each, and close to it
+    is_rung: NDArray[np.bool_]  # shape (K,): on the way to the posterior, not of it
     walks: list[NDArray[np.int64]]
+
+    @property
+    def has_two_sides(self) -> bool:
+        """Whether there are points on both sides of beta = 0."""
+        return bool(self.betas.min() < 0.0 < self.betas.max())
 
 
 def plan_draws(
@@ -139,7 +145,7 @@ class _Builder:
 
     def __init__(self, rows: list[ScaleRow], spread: Spread) -> None:
         self.rows, self.spread = rows, spread
-        self.betas, self.row_of, self.parents = [0.0], [0], [0]
+        self.betas, self.row_of, self.parents, self.is_rung = [0.0], [0], [0], [True]
         self.walks: list[NDArray[np.int64]] = []
 
     def add_side(self, sign, chosen, ladder_row, ranges) -> None:
@@ -150,7 +156,7 @@ class _Builder:
         if foot != 0.0:
             curve = self.rows[ladder_row].log_partition
             rungs = curve.evenly(*sorted([0.0, foot]), spacing=self.spread.rung_spacing)
-            ladder += self._add(ladder_row, rungs[1:-1][::sign], 0)
+            ladder += self._add(ladder_row, rungs[1:-1][::sign], 0, is_rung=True)
         for part in (chosen[chosen < ladder_row][::-1], chosen[chosen >= ladder_row]):
             there = list(ladder)
             for turn, row in enumerate(part):
@@ -164,15 +170,23 @@ class _Builder:
                 # All the way back too: what a chain remembers differs between the two visits.
                 self.walks.append(np.array(there + there[::-1]))
 
-    def _add(self, row: int, betas: NDArray[np.float64], parent: int) -> list[int]:
+    def _add(
+        self, row: int, betas: NDArray[np.float64], parent: int, is_rung: bool = False
+    ) -> list[int]:
         first = len(self.betas)
         added = list(range(first, first + len(betas)))
         self.betas.extend(betas)
         self.row_of.extend([row] * len(betas))
+        self.is_rung.extend([is_rung] * len(betas))
         self.parents.extend([parent, *added[:-1]][: len(betas)])
         return added
 
     def finish(self) -> Plan:
         """Give all that was collected."""
-        arrays = np.array(self.betas), np.array(self.row_of), np.array(self.parents)
-        return Plan(*arrays, self.walks)
+        return Plan(
+            np.array(self.betas),
+            np.array(self.row_of),
+            np.array(self.parents),
+            np.array(self.is_rung),
+            self.walks,
+        )

@@ -6,22 +6,23 @@ state k, whose unnormalized density is q_k,
 .. math:: z_k = \sum_m \frac{q_k(y_m)}{D_m}, \qquad D_m = \sum_l N_l \frac{q_l(y_m)}{z_l}
 
 and the same sum gives z of any state that was not sampled. One state is known, and fixes the
-unit.
+unit. Draws may have weights, each then counts as so many.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+_N_FIRST = 2_500  # about so many draws find a first solution
 _MAX_STEPS = 100
 _MAX_STEP = 3.0  # in log z
-_TOLERANCE = 1e-6  # of the draws, that a state may have too many or too few
+_TOLERANCE = 1e-4  # of the draws, that a state may have too many or too few at first
 _RIDGE = 1e-9
-_MAX_CORRECTIONS = 12
-_CORRECTED = 1e-4
+_MAX_CORRECTIONS = 50
+_CORRECTED = 1e-4  # in log z
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,67 +36,73 @@ class Mixture:
     counts: NDArray[np.float64]  # shape (K,)
     offsets: NDArray[np.float64]  # shape (M,)
 
-    def solve(self) -> "Solution":
-        r"""Find log z of all states.
+    def solve(self, weights: NDArray[np.float64]) -> "Solution":
+        r"""Find log z of all states, for each column of weights of the draws, shape (M, C).
 
-        Newton's method on the convex :math:`\sum_m \log D_m + \sum_k N_k \log z_k`.
+        Newton's method on the convex :math:`\sum_m \log D_m + \sum_k N_k \log z_k` of some of the
+        draws; from there all columns in steps of the same curvature. They end when log z moves no
+        more: an excess of draws that looks small can stand for a large error of log z where
+        states hardly overlap.
         """
-        ratios, counts = self.ratios, self.counts
+        first = self._first_shift()
+        parts = weights.sum(axis=0) / self.counts.sum()
+        factor = cho_factor(_curvature(self.ratios, first, weights[:, 0])[1])
+        shifts = np.repeat(first[:, None], weights.shape[1], axis=1)
+        last, damping = np.inf, np.ones(weights.shape[1])
+        for _ in range(_MAX_CORRECTIONS):
+            inverse = np.exp(-shifts)
+            totals = inverse * (self.ratios.T @ (weights / (self.ratios @ inverse)))
+            excess = totals - self.counts[:, None] * parts
+            steps = cho_solve(factor, excess[1:]) / parts
+            largest = np.abs(steps).max(axis=0, initial=0.0)
+            if largest.max() <= _CORRECTED:
+                break
+            damping = np.where(largest > 0.8 * last, 0.5 * damping, damping)
+            shifts[1:] += steps * (damping / np.maximum(largest, 1.0))
+            last = largest
+        log_sums = np.log(self.ratios @ np.exp(-shifts))
+        return Solution(shifts, self.offsets[:, None] + log_sums + np.log(parts))
+
+    def _first_shift(self) -> NDArray[np.float64]:
+        """Solve for some of the draws, from anywhere."""
+        ratios = self.ratios[:: max(len(self.ratios) // _N_FIRST, 1)]
+        counts = self.counts * (len(ratios) / len(self.ratios))
         shift = np.zeros(len(counts))
         value = _objective(ratios, counts, shift)
         for _ in range(_MAX_STEPS):
-            shares = ratios * np.exp(-shift)
-            shares /= shares.sum(axis=1, keepdims=True)
-            totals = shares.sum(axis=0)
+            totals, hessian = _curvature(ratios, shift)
             excess = (totals - counts)[1:]
-            hessian = (np.diag(totals) - shares.T @ shares)[1:, 1:]
-            hessian[np.diag_indices_from(hessian)] += _RIDGE * len(ratios)
-            factor = cho_factor(hessian)
             if np.abs(excess).max(initial=0.0) <= _TOLERANCE * len(ratios):
                 break
-            shift, value = _descend(self, shift, value, cho_solve(factor, excess))
-        return Solution(self, shift, factor)
+            step = cho_solve(cho_factor(hessian), excess)
+            shift, value = _descend(ratios, counts, shift, value, step)
+        return shift
 
 
 class Solution(NamedTuple):
-    """Log z of all states, as how far it is from the guess, and the curvature there."""
+    """Log z of all states, as how far it is from the guess, and what follows for the draws."""
 
-    mixture: Mixture
-    shift: NDArray[np.float64]  # shape (K,); zero for the first state
-    factor: Any
-
-    def log_density(self) -> NDArray[np.float64]:
-        """Return log D of every draw, shape (M,)."""
-        return self.mixture.offsets + np.log(self.mixture.ratios @ np.exp(-self.shift))
-
-    def without(self, is_left_out: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Return log D of every draw that log z of the other draws alone would give.
-
-        The solution is close, so that its curvature will do for all steps.
-        """
-        kept = self.mixture.ratios[~is_left_out]
-        part = len(kept) / len(is_left_out)
-        counts = part * self.mixture.counts
-        shift = self.shift
-        for _ in range(_MAX_CORRECTIONS):
-            inverse = np.exp(-shift)
-            excess = (inverse * (kept.T @ (1.0 / (kept @ inverse))) - counts)[1:]
-            if np.abs(excess).max(initial=0.0) <= _CORRECTED * len(kept):
-                break
-            step = cho_solve(self.factor, excess) / part
-            step *= min(1.0, 1.0 / max(np.abs(step).max(initial=0.0), 1e-300))
-            shift = shift + np.concatenate([[0.0], step])
-        # The mixture has fewer draws of every state, in proportion.
-        log_density = self._replace(shift=shift).log_density() + np.log(part)
-        return np.where(is_left_out, np.inf, log_density)
+    shifts: NDArray[np.float64]  # shape (K, C); zero for the first state
+    log_densities: NDArray[np.float64]  # shape (M, C): log D of every draw
 
 
-def _descend(mixture, shift, value, step):
+def _curvature(ratios, shift, weights=None):
+    """Return how many draws each state has, and the second derivatives but for the first state."""
+    shares = ratios * np.exp(-shift)
+    shares /= shares.sum(axis=1, keepdims=True)
+    weighted = shares if weights is None else shares * weights[:, None]
+    totals = weighted.sum(axis=0)
+    hessian = (np.diag(totals) - weighted.T @ shares)[1:, 1:]
+    hessian[np.diag_indices_from(hessian)] += _RIDGE * len(ratios)
+    return totals, hessian
+
+
+def _descend(ratios, counts, shift, value, step):
     """Make one step of Newton's method, shorter where the objective would rise."""
     step = step * min(1.0, _MAX_STEP / max(np.abs(step).max(), 1e-300))
     for _ in range(30):
         trial = shift + np.concatenate([[0.0], step])
-        trial_value = _objective(mixture.ratios, mixture.counts, trial)
+        trial_value = _objective(ratios, counts, trial)
         if trial_value <= value + 1e-9 * abs(value):
             return trial, trial_value
         step = 0.5 * step

@@ -15,8 +15,8 @@ from nearfield.sampling.canonical import Walk, stack_fields, walk_chains
 N_GROUPS = 8
 """Independent groups of draws, each left out in turn to see the error."""
 
-_N_SWEEPS = 1  # between two draws
-_N_SETTLING = 2  # sweeps more when a chain has come to another point
+_N_SWEEPS = 2  # between two draws
+_N_SETTLING = 1  # sweeps more when a chain has come to another point
 
 
 class Pool(NamedTuple):
@@ -25,6 +25,7 @@ class Pool(NamedTuple):
     labelings: NDArray[np.int8]  # shape (M, n)
     points: NDArray[np.int64]  # shape (M,): where each was drawn
     groups: NDArray[np.int64]  # shape (M,)
+    drifts: NDArray[np.float64]  # shape (M, 2): zero on average at every point
     betas: NDArray[np.float64]  # shape (K,), of the points
     scales: NDArray[np.float64]  # shape (K,)
     parents: NDArray[np.int64]  # shape (K,): a point before each, and close to it
@@ -37,9 +38,19 @@ class Pool(NamedTuple):
             np.concatenate([self.labelings, other.labelings]),
             np.concatenate([self.points, points]),
             np.concatenate([self.groups, other.groups]),
+            np.concatenate([self.drifts, other.drifts]),
             np.concatenate([self.betas, other.betas[1:]]),
             np.concatenate([self.scales, other.scales[1:]]),
             np.concatenate([self.parents, parents[1:]]),
+        )
+
+    def extended(self, other: "Pool") -> "Pool":
+        """Put other draws behind these, at the first of these points."""
+        return self._replace(
+            labelings=np.concatenate([self.labelings, other.labelings]),
+            points=np.concatenate([self.points, other.points]),
+            groups=np.concatenate([self.groups, other.groups]),
+            drifts=np.concatenate([self.drifts, other.drifts]),
         )
 
 
@@ -48,17 +59,17 @@ def draw_pool(
     family: FieldFamily,
     scales: NDArray[np.float64],
     plan: Plan,
-    n_draws: int,
+    n_draws: NDArray[np.int64],
     n_jobs: int | None,
 ) -> Pool:
-    """Walk a chain for each group and walk, `n_draws` draws at each visit of a point.
+    """Walk a chain for each group and walk, with so many draws at each visit of a point.
 
     A stream a group, so that the draws do not depend on `n_jobs`.
     """
     sampled, row_in_stack = np.unique(plan.rows, return_inverse=True)
     fields = [family.at(scales[row]) for row in sampled]
     stack = stack_fields(fields)
-    stops = [np.repeat(walk, n_draws) for walk in plan.walks]
+    stops = [np.repeat(walk, n_draws[walk]) for walk in plan.walks]
     walks = [Walk(plan.betas[s], row_in_stack[s], _sweeps_at(s)) for s in stops]
 
     def draw_group(stream):
@@ -66,16 +77,18 @@ def draw_pool(
         for walk in walks:
             keys = stream.integers(0, 2**64, dtype=np.uint64, size=1)
             start = labels_at_zero(stream, fields[0], 1)
-            parts.append(walk_chains(stack, walk, start, keys)[0][0])
-        return np.concatenate(parts)
+            parts.append(walk_chains(stack, walk, start, keys))
+        return [np.concatenate(arrays, axis=1)[0] for arrays in zip(*parts, strict=True)]
 
     with Parallel(n_jobs=n_jobs, prefer="threads") as parallel:
         drawn = parallel(delayed(draw_group)(stream) for stream in rng.spawn(N_GROUPS))
-    points = np.concatenate(stops)
+    labelings, _, drifts = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
+    points = np.tile(np.concatenate(stops), N_GROUPS)
     return Pool(
-        np.concatenate(drawn),
-        np.tile(points, N_GROUPS),
-        np.repeat(np.arange(N_GROUPS), len(points)),
+        labelings,
+        points,
+        np.repeat(np.arange(N_GROUPS), len(points) // N_GROUPS),
+        drifts,
         plan.betas,
         scales[plan.rows],
         plan.parents,

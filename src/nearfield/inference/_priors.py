@@ -117,7 +117,7 @@ def check_priors(priors: Priors, family: FieldFamily) -> None:
             f"{priors.beta.dist.name} and {priors.scale.dist.name}. Change the one that differs."
         )
     _check_density(priors.beta, "beta", priors.beta.logpdf)
-    lower, upper = (1.0, family.n_points - 1.0) if family.is_discrete else (0.0, np.inf)
+    lower, upper = family.scale_range if family.is_discrete else (0.0, np.inf)
     mass = priors.scale.cdf(upper) - priors.scale.cdf(lower - 1.0 if family.is_discrete else lower)
     if not mass > 0.0:
         raise ValueError(

@@ -47,7 +47,7 @@ def scale_interval(family: FieldFamily, priors: Priors) -> tuple[float, float]:
     """Return the scales between which the posterior can vary: below, the field is constant."""
     low, high = priors.scale.ppf(_TAIL), priors.scale.ppf(1.0 - _TAIL)
     if family.is_discrete:
-        return max(float(low), 1.0), min(float(high), family.n_points - 1.0)
+        return max(float(low), 1.0), min(float(high), family.scale_range[1])
     below_zero = priors.scale.cdf(0.0)
     first = priors.scale.ppf(below_zero + _LOW_MASS * (1.0 - below_zero))
     floor = min(0.1 * family.scale_range[0], float(first))

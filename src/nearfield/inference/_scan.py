@@ -104,7 +104,7 @@ def _moments(rng, stack: FieldStack, beta, labels):
     n_sweeps[0] += _N_SETTLING
     walk = Walk(np.full(_N_SEEN, beta), np.zeros(_N_SEEN, dtype=np.int64), n_sweeps)
     keys = rng.integers(0, 2**64, dtype=np.uint64, size=len(labels))
-    _, agreements = walk_chains(stack, walk, labels, keys)
+    _, agreements, _ = walk_chains(stack, walk, labels, keys)
     return float(agreements.mean()), float(agreements.std())
 
 

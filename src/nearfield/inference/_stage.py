@@ -16,6 +16,7 @@ from nearfield.inference._grid import (
     read_knots,
     rows_of,
 )
+from nearfield.inference._ladder import Plan, Spread, plan_draws
 from nearfield.inference._panels import every_k, panel_rule, scale_bounds
 from nearfield.inference._pool import N_GROUPS, AgreementTable, Pool
 from nearfield.inference._posterior import Posterior
@@ -48,6 +49,10 @@ class Outlook(NamedTuple):
             for known in (self.rows, self.rough)
         )
         return Outlook(self.problem, rule, rows, rough, _observed(self.problem, rule))
+
+    def plan(self, spread: Spread, row_needs: NDArray[np.float64] | None = None) -> Plan:
+        """Plan draws over the posterior, as far as it is known."""
+        return plan_draws(self.problem, self.rule, self.rows, spread, row_needs)
 
     def improved(self, pool: Pool, table: AgreementTable) -> "Stage":
         """Estimate log z anew from a pool of draws."""
@@ -120,24 +125,44 @@ class Stage(NamedTuple):
         np.minimum.at(n_effective, self.nodes.rows[heavy], found)
         return np.sqrt(_MIN_EFFECTIVE / np.clip(n_effective, 1.0, _MIN_EFFECTIVE))
 
+    def moments(self) -> tuple[NDArray[np.float64], ...]:
+        """Return the log evidence and the weights and means of the nodes, of all and by group.
+
+        Shapes (1 + N_GROUPS,), (1 + N_GROUPS, N) and (1 + N_GROUPS, 2).
+        """
+        log_evidence = logsumexp(self.nodes.log_masses, axis=1)
+        weights = np.exp(self.nodes.log_masses - log_evidence[:, None])
+        return log_evidence, weights, weights @ self._places()
+
+    def _places(self) -> NDArray[np.float64]:
+        return np.stack([self.nodes.betas, self.outlook.rule.scales[self.nodes.rows]], axis=1)
+
+    def relative_errors(self) -> NDArray[np.float64]:
+        """Return the errors of the two means as parts of the standard deviations."""
+        _, weights, means = self.moments()
+        variances = weights[0] @ (self._places() - means[0]) ** 2
+        errors = _jackknife_error(means[1:])
+        return errors / np.sqrt(np.where(variances > 0.0, variances, np.inf))
+
     def posterior(self, outside_mass: float) -> Posterior:
         """Make the record, with errors from leaving out each group of draws."""
-        log_masses, scales = self.nodes.log_masses, self.outlook.rule.scales[self.nodes.rows]
-        log_evidence = logsumexp(log_masses, axis=1)
-        weights = np.exp(log_masses - log_evidence[:, None])
-        means = weights @ np.stack([self.nodes.betas, scales], axis=1)
-        jackknife = np.sqrt(N_GROUPS - 1.0)
+        log_evidence, weights, means = self.moments()
         keep = weights[0] > _MIN_WEIGHT
+        betas, scales = self._places()[keep].T
         return Posterior.from_nodes(
-            self.nodes.betas[keep],
-            scales[keep],
+            betas,
+            scales,
             weights[0, keep] / weights[0, keep].sum(),
             self.outlook.problem.family.scale_name,
             log_evidence=float(log_evidence[0]),
-            log_evidence_error=float(jackknife * log_evidence[1:].std()),
-            mean_error=jackknife * means[1:].std(axis=0),
+            log_evidence_error=float(_jackknife_error(log_evidence[1:])),
+            mean_error=_jackknife_error(means[1:]),
             outside_mass=outside_mass,
         )
+
+
+def _jackknife_error(left_out: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.sqrt(N_GROUPS - 1.0) * left_out.std(axis=0)
 
 
 def rough_outlook(rng: np.random.Generator, problem: Problem, n_jobs: int | None) -> Outlook:

@@ -4,9 +4,11 @@
 2. Points (beta, scale) placed over the posterior as far as it is known, with rungs down to
    beta = 0 (`_ladder`), and eight independent groups of chains that walk through them (`_pool`).
 3. All draws together give log z everywhere (`_mbar`), at scales and betas placed anew where the
-   posterior now shows to be (`_panels`, `_cells`, `_grid`).
-4. More draws where log z is worth too few of them; then the posterior, the evidence, and the
-   errors of both from leaving out each group (`_stage`).
+   posterior now shows to be (`_panels`, `_cells`, `_grid`). The draws are weighed so that what
+   must be zero on average is zero (`_calibration`).
+4. More draws where log z is worth too few of them, or the means are not yet known to the
+   tolerance; then the posterior, the evidence, and the errors of both from leaving out each group
+   (`_stage`).
 """
 
 import warnings
@@ -20,18 +22,19 @@ from nearfield._checks import check_generator, check_positive, check_whole
 from nearfield._threads import one_blas_thread
 from nearfield.families import FieldFamily
 from nearfield.inference._border import check_problem
-from nearfield.inference._ladder import Spread, plan_draws
-from nearfield.inference._pool import AgreementTable, Pool, draw_pool
+from nearfield.inference._ladder import Plan, Spread
+from nearfield.inference._pool import N_GROUPS, AgreementTable, Pool, draw_pool
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors
 from nearfield.inference._problem import Problem
 from nearfield.inference._progress import progress
-from nearfield.inference._stage import Outlook, rough_outlook
+from nearfield.inference._stage import Outlook, Stage, rough_outlook
 from nearfield.inference.curve import log_partition_curve
 
 __all__ = ["PathSampling", "log_partition_curve"]
 
 _MAX_ROUNDS = 6
+_MOST_DRAWS = 2  # times n_draws, for the tolerance
 _ROUGH_SPREAD = Spread(n_rows=8, drop=7.0, spacing=1.8, rung_spacing=1.8)
 _N_SMOOTH_ROWS, _N_STEP_ROWS = 10, 16
 _DROP, _SPACING = 5.0, 1.2
@@ -53,6 +56,9 @@ class PathSampling:
     ----------
     n_draws : int
         Draws at each visit of a point; each of eight groups of chains visits it twice.
+    tolerance : float
+        Draws go on, up to twice as many, until the Monte Carlo errors of the posterior means
+        are below this part of the posterior standard deviations.
     scale_density : float
         How densely scales are placed; 1 is enough, and 2 shows that it was.
     beta_density : float
@@ -73,11 +79,13 @@ class PathSampling:
     """
 
     n_draws: int = 4
+    tolerance: float = 0.013
     scale_density: float = 1.0
     beta_density: float = 1.0
 
     def __post_init__(self) -> None:
         check_whole(self.n_draws, "n_draws", minimum=1)
+        check_positive(self.tolerance, "tolerance")
         check_positive(self.scale_density, "scale_density")
         check_positive(self.beta_density, "beta_density")
 
@@ -125,28 +133,44 @@ class PathSampling:
 
     def _run(self, rng, problem: Problem, n_jobs, advance) -> Posterior:
         table = AgreementTable(problem.family, n_jobs)
+
+        def draw(outlook: Outlook, plan: Plan, n_draws, n_rung_draws) -> Pool:
+            counts = np.where(plan.is_rung, n_rung_draws, n_draws)
+            return draw_pool(rng, problem.family, outlook.rule.scales, plan, counts, n_jobs)
+
         outlook = rough_outlook(rng, problem, n_jobs)
         advance()
-        pool = self._draw(rng, outlook, _ROUGH_SPREAD, None, 1, n_jobs)
+        pool = draw(outlook, outlook.plan(_ROUGH_SPREAD), 1, 1)
         outlook, outside = outlook.improved(pool, table).narrowed(self.scale_density)
         stage = outlook.improved(pool, table)
         advance()
-        spread, needs = self._spread(problem), np.ones(len(outlook.rule.scales))
+        table = AgreementTable(problem.family, n_jobs)  # of the draws from here on
+        spread, outlook = self._spread(problem), stage.outlook
+        plan = outlook.plan(spread)
+        n_drawn = self._n_wanted(stage, len(pool.points) / (2 * N_GROUPS * len(plan.betas)))
+        pool = draw(outlook, plan, n_drawn, self.n_draws)
         for _ in range(_MAX_ROUNDS):
-            pool = pool + self._draw(rng, stage.outlook, spread, needs, self.n_draws, n_jobs)
-            stage = stage.outlook.improved(pool, table)
+            stage = outlook.improved(pool, table)
+            outlook, needs = stage.outlook, stage.row_needs()
             advance()
-            needs = stage.row_needs()
-            if needs.max() <= 1.0:
-                return stage.posterior(outside)
-        _warn(needs.max())
+            n_more = self._n_wanted(stage, n_drawn) - n_drawn
+            if needs.max() > 1.0:
+                elsewhere = outlook.plan(spread, needs)
+                pool = pool + draw(outlook, elsewhere, self.n_draws, self.n_draws)
+            elif n_more > 0:
+                pool = pool.extended(draw(outlook, plan, n_more, self.n_draws))
+                n_drawn += n_more
+            else:
+                break
+        if needs.max() > 1.0:
+            _warn(needs.max())
         return stage.posterior(outside)
 
-    @staticmethod
-    def _draw(rng, outlook: Outlook, spread, needs, n_draws, n_jobs) -> Pool:
-        plan = plan_draws(outlook.problem, outlook.rule, outlook.rows, spread, needs)
-        scales = outlook.rule.scales
-        return draw_pool(rng, outlook.problem.family, scales, plan, n_draws, n_jobs)
+    def _n_wanted(self, stage: Stage, n_drawn: float) -> int:
+        """How many draws a visit bring the errors below the tolerance, if so many gave a stage."""
+        short = max((stage.relative_errors() / self.tolerance).max(), 1.0)
+        n_wanted = np.ceil(n_drawn * (1.1 * short**2 if short > 1.0 else 1.0))
+        return int(np.clip(n_wanted, self.n_draws, _MOST_DRAWS * self.n_draws))
 
     def _spread(self, problem: Problem) -> Spread:
         n_rows = _N_SMOOTH_ROWS if problem.family.is_smooth else _N_STEP_ROWS

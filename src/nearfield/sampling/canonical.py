@@ -23,6 +23,7 @@ from nearfield.sampling.cluster import (
     tie_strong,
     tie_weak,
 )
+from nearfield.sampling.drift import fill_drift
 from nearfield.sampling.gibbs import draw_class, surely_stays
 
 
@@ -65,7 +66,7 @@ def stack_fields(fields: list[LabelField]) -> FieldStack:
 
 def walk_chains(
     stack: FieldStack, walk: Walk, labels: NDArray[np.int8], keys: NDArray[np.uint64]
-) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+) -> tuple[NDArray[np.int8], NDArray[np.float64], NDArray[np.float64]]:
     """Walk one chain a key through the stops of a walk; a cluster move goes before each sweep.
 
     Parameters
@@ -82,13 +83,17 @@ def walk_chains(
         The labels when each stop is left.
     agreements : ndarray, shape (C, T)
         Their agreements at the scale of the stop.
+    drifts : ndarray, shape (C, T, 2)
+        Of these agreements, and of those at the next scale, or at the last but one if there is
+        no next (`nearfield.sampling.drift`).
     """
     n_chains, n_points = labels.shape
     drawn = np.empty((n_chains, len(walk.betas), n_points), dtype=np.int8)
     agreements = np.empty(drawn.shape[:2])
+    drifts = np.empty((*drawn.shape[:2], 2))
     for c in range(n_chains):
-        walk_chain(*stack, *walk, labels[c], keys[c], drawn[c], agreements[c])
-    return drawn, agreements
+        walk_chain(*stack, *walk, labels[c], keys[c], drawn[c], agreements[c], drifts[c])
+    return drawn, agreements, drifts
 
 
 @njit(cache=True, nogil=True)
@@ -106,11 +111,14 @@ def walk_chain(
     key,
     drawn,
     agreements,
+    drifts,
 ):
-    """Walk one chain through all stops, filling in `drawn` and `agreements`."""
+    """Walk one chain through all stops, filling in `drawn`, `agreements` and `drifts`."""
     n_points = start.shape[0]
     labels = start.astype(np.int64)
     support = np.empty((external_field.shape[0], n_points))
+    other_support = np.empty_like(support)
+    room = np.empty((4, n_points))
     log_weights = np.empty_like(external_field)
     parents = np.empty(n_points, dtype=np.int64)
     classes = np.empty(n_points, dtype=np.int64)
@@ -138,6 +146,9 @@ def walk_chain(
             )
         drawn[stop] = labels
         agreements[stop] = agreement_of(labels, support)
+        other = row + 1 if row + 1 < coupling.shape[0] else max(row - 1, 0)
+        sum_support(coupling[other], total_coupling[other], labels, other_support)
+        fill_drift(external_field, beta, labels, support, other_support, room, drifts[stop])
     start[:] = labels
 
 
