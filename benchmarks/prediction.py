@@ -17,6 +17,7 @@ from nearfield.prediction import Predictor
 
 N_TEST, N_TRAIN, N_FEATURES = 100_000, 2_000, 10
 N_TURNS = 3
+N_SHORT_TURNS = 30
 N_THREADS = 2
 MODELS = {
     "gaussian": DistanceNeighborsClassifier("gaussian", inference="pseudolikelihood"),
@@ -26,6 +27,7 @@ MODELS = {
     "pk-nn, symmetric": ProbabilisticKNeighborsClassifier(inference="pseudolikelihood"),
     "k-nn, k by cv": KNeighborsClassifierCV(),
 }
+SIZES = ((200, 3), (500, 4), (2_000, 6))  # points and features, to compare numbers of draws on
 WIDTHS = {"realistic": (3.0, 0.6, 0.12), "wide": (8.0, 4.0, 0.8)}  # beta, its sd, that of log scale
 
 
@@ -35,10 +37,13 @@ def main():
         "seconds, and as a multiple of scikit-learn's brute-force k-nn"
     )
     print(beside_scikit_learn(), flush=True)
-    print("10,000 draws: CPU time as a multiple of that for 100 nodes")
+    sizes = ", ".join(f"{n_points:,} x {n_features}" for n_points, n_features in SIZES)
+    print(f"10,000 draws: CPU time as a multiple of that for 100 nodes; {sizes}")
     for model in ("gaussian", "exponential", "radius", "k"):
         for width in WIDTHS:
-            print(by_number_of_draws(model, width), flush=True)
+            ratios = [by_number_of_draws(model, width, *size) for size in SIZES]
+            line = "  ".join(f"x{ratio:.2f}" for ratio in ratios)
+            print(f"  {model:12s} {width:10s} {line}", flush=True)
 
 
 def problem(n_points, n_features=N_FEATURES, seed=0):
@@ -66,10 +71,11 @@ def beside_scikit_learn():
     )
 
 
-def by_number_of_draws(model, width, n_points=500, n_test=500):
-    points, labels = problem(n_points, 4)
+def by_number_of_draws(model, width, n_points, n_features, n_test=100):
+    """Time the average over 100 nodes and 10,000 draws; return the ratio."""
+    points, labels = problem(n_points, n_features)
     distances = distance_matrix(points)
-    new = distance_matrix(problem(n_test, 4, seed=1)[0], points)
+    new = distance_matrix(problem(n_test, n_features, seed=1)[0], points)
     timers = {}
     for n_draws in (100, 10_000):
         betas, scales = draws(model, width, n_points, n_draws)
@@ -82,8 +88,8 @@ def by_number_of_draws(model, width, n_points=500, n_test=500):
         predictor = Predictor(posterior, family, labels)
         predictor.probabilities(new[:2])
         timers[n_draws] = lambda p=predictor: p.probabilities(new)
-    seconds = seconds_per_call(timers, N_TURNS)
-    return f"  {model:12s} {width:10s} x{seconds[10_000] / seconds[100]:.2f}"
+    seconds = seconds_per_call(timers, N_SHORT_TURNS)
+    return seconds[10_000] / seconds[100]
 
 
 def draws(model, width, n_points, n_draws):

@@ -15,6 +15,7 @@ from nearfield.prediction._rules import Measure, compress, gauss_nodes, lagrange
 from nearfield.prediction._support import new_point_support
 from nearfield.sampling._vector import exp_of
 from nearfield.sampling.selection import bound_of_smallest, sorted_below
+from nearfield.sampling.steps import exponential
 
 MODELS = ("gaussian", "exponential", "radius", "k", "directed k")
 SCALES = {
@@ -160,6 +161,55 @@ def test_many_draws_are_averaged_as_if_one_by_one(model, width):
     distances = distance_matrix(new, points)
     error = np.abs(predictor.probabilities(distances) - plain_average(predictor, distances))
     assert error.max() < 1e-4
+
+
+def tailed_classes(rng, n_points, n_features, n_classes):
+    """Points with far outliers, and classes that overlap."""
+    labels = rng.integers(n_classes, size=n_points)
+    centers = 1.5 * rng.normal(size=(n_classes, n_features))
+    return centers[labels] + rng.standard_t(3, size=(n_points, n_features)), labels
+
+
+@pytest.mark.parametrize("width", ["realistic", "wide"])
+@pytest.mark.parametrize(
+    ("n_points", "n_features", "n_classes", "correlation"),
+    [
+        (60, 2, 2, -0.5),
+        (100, 5, 5, 0.0),
+        (150, 10, 3, 0.6),
+        (240, 2, 2, 0.8),
+    ],
+)
+def test_steps_of_the_radius_are_averaged_as_if_one_by_one(
+    n_points, n_features, n_classes, correlation, width
+):
+    rng = np.random.default_rng(n_points)
+    everything, labels = tailed_classes(rng, n_points + 20, n_features, n_classes)
+    points, new = everything[:n_points], everything[n_points:]
+    distances = distance_matrix(points)
+    sd_beta, sd_log_scale = {"realistic": (0.6, 0.12), "wide": (4.0, 0.8)}[width]
+    first, second = rng.normal(size=(2, 2_000))
+    second = correlation * first + np.sqrt(1.0 - correlation**2) * second
+    betas = {"realistic": 3.0, "wide": 8.0}[width] + sd_beta * first
+    # Around a radius that reaches one point in twenty.
+    sigmas = np.quantile(distances, 0.05 + 1.0 / n_points) * np.exp(sd_log_scale * second)
+    family = family_of("radius", distances, n_classes=n_classes)
+    predictor = Predictor(posterior_of("radius", betas, sigmas), family, labels[:n_points])
+    to_training = distance_matrix(new, points)
+    error = predictor.probabilities(to_training) - plain_average(predictor, to_training)
+    assert np.abs(error).max() < 1e-4
+
+
+@pytest.mark.parametrize("predictive", ["joint", "printed"])
+def test_draws_of_the_radius_that_are_all_but_equal_are_averaged(predictive):
+    points, labels = three_classes(40)
+    sigmas = 1.0 + 1e-9 * np.random.default_rng(1).random(300)
+    betas = np.linspace(1.0, 2.0, 300)
+    family = family_of("radius", distance_matrix(points))
+    predictor = Predictor(posterior_of("radius", betas, sigmas), family, labels, predictive)
+    new = distance_matrix(points[:5] + 0.1, points)
+    error = predictor.probabilities(new) - plain_average(predictor, new)
+    assert np.abs(error).max() < 1e-5
 
 
 @pytest.mark.parametrize("model", ["k", "directed k"])
@@ -365,6 +415,7 @@ def test_the_vector_exp_is_right_to_fourteen_digits():
     computed = np.array([exp_of(value) for value in values])
     np.testing.assert_allclose(computed, np.exp(values), rtol=3e-14)
     assert 0.0 <= exp_of(-np.inf) < 1e-300
+    assert exponential(-1.0) == np.exp(-1.0)
 
 
 def test_fast_euclidean_distances_keep_their_digits():

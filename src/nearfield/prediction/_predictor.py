@@ -13,9 +13,10 @@ from nearfield.field import check_external_field, check_labels
 from nearfield.inference import Posterior
 from nearfield.prediction._intervals import IntervalNodes
 from nearfield.prediction._outliers import OutlierScale
+from nearfield.prediction._radius import RadiusAverage
 from nearfield.prediction._rules import Floats, Measure
 from nearfield.prediction._smooth import TrainingSums, probe_distances, smooth_average
-from nearfield.prediction._steps import NeighborAverage, RadiusAverage
+from nearfield.prediction._steps import NeighborAverage
 
 PREDICTIVES = ("joint", "printed")
 
@@ -35,7 +36,7 @@ class Predictor:
               + \frac{\kappa(d^*_j)}{\sum_{l \ne j} \kappa(d_{jl}) + \kappa(d^*_j)}
 
     Friel and Pettitt (2011), section 4, print the first term alone. A posterior of many nodes or
-    draws is replaced by one of few that gives the same averages to about 1e-5, so that the
+    draws is replaced by one of few that gives the same averages within 1e-4, so that the
     cost does not grow with their number; one of 32 nodes or fewer is taken as it is.
 
     As a point moves away to infinity the second term tends to zero for a kernel that does, and

@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 _ORDER_SCALE = 3
 _ORDER_BETA = 4
-_BETA_GRIDS = ((1, 4), (1, 6), (1, 8), (1, 10), (2, 6), (2, 8), (6, 4), (4, 8), (6, 8), (8, 8))
+_BETA_GRIDS = ((1, 8), (2, 8), (4, 8), (6, 8), (8, 8))  # whole vectors of numbers
 _TRIAL_SUPPORT = np.array([0.25, 0.5, 1.0, 2.0, 3.0])  # between two classes
 _BETA_TOLERANCE = 5e-5  # of absolute errors added up: what is left of them in the end is far less
 

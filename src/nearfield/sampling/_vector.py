@@ -3,7 +3,7 @@
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, register_jitable
 
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01  # its last 32 bits are zero: times k it is exact
@@ -31,6 +31,12 @@ def _float_of(typing_context, bits):
         return builder.bitcast(arguments[0], ir.DoubleType())
 
     return types.float64(types.int64), generate
+
+
+@register_jitable(inline="always")
+def bits_of(value):
+    """Read a float64 as the int64 of the same bits: of numbers above zero, the order stays."""
+    return _bits_of(value)  # type: ignore[call-arg]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})

@@ -9,11 +9,12 @@ of third order in what changes.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
+from numba import njit, types
+from numba.extending import overload, register_jitable
 from numpy.typing import NDArray
 
 from nearfield.sampling._vector import exp_of
+from nearfield.sampling._vector32 import exp32_of
 
 _ANY_ORDER = {"reassoc", "contract", "nsz"}
 
@@ -26,18 +27,18 @@ class StepMass(NamedTuple):
     scales : ndarray, shape (n_scales,)
         Rising.
     betas : ndarray, shape (n_betas,)
-        A grid.
+        A grid; probabilities are computed to as many digits as it has.
     mass : ndarray, shape (n_scales + 1, n_betas)
         The posterior mass of the scales before each, on the grid.
-    sums : ndarray, shape (3, n_scales + 1)
+    sums : ndarray, shape (n_scales + 1, 3)
         The same in all: the mass, and with it the sums of beta and of its square.
     tolerance : float
         The largest mass of a run times the cube of the change of beta x support within it.
     """
 
     scales: NDArray[np.float64]
-    betas: NDArray[np.float64]
-    mass: NDArray[np.float64]
+    betas: NDArray[np.floating]
+    mass: NDArray[np.floating]
     sums: NDArray[np.float64]
     tolerance: float
 
@@ -59,25 +60,27 @@ def average_pieces(n_pieces, stops, support, posterior, external_field, probabil
     """
     mass, sums, betas = posterior.mass, posterior.sums, posterior.betas
     n_classes, n_betas = external_field.shape[0], betas.shape[0]
-    shares = np.empty((n_classes, n_betas))
-    room = np.empty((n_classes + 2, n_betas))
-    mean, slope = np.empty((2, n_classes))
+    shares = np.empty((n_classes, n_betas), dtype=betas.dtype)
+    room = np.empty((n_classes + 2, n_betas), dtype=betas.dtype)
+    mean, slope, gaps = np.empty((3, n_classes))
+    tolerance = posterior.tolerance
     covariance = np.empty((n_classes, n_classes))
     probabilities[:] = 0.0
     first = 0
     while first < n_pieces:
         last, mean_beta = gather_run(
-            first, n_pieces, stops, support, sums, posterior.tolerance, mean, slope, covariance
+            first, n_pieces, stops, support, sums, tolerance, mean, slope, covariance, gaps
         )
         fill_shares(mean, slope, mean_beta, external_field, betas, shares, room)
         if last > first + 1:
             add_curvature(covariance, betas, shares, room)
-        add_means(mass, start_of(first, stops), stops[last - 1], shares, probabilities)
+        start, stop = start_of(first, stops), stops[last - 1]
+        add_means(mass[start], mass[stop], shares, room[0], probabilities)
         first = last
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def gather_run(first, n_pieces, stops, support, sums, tolerance, mean, slope, covariance):
+def gather_run(first, n_pieces, stops, support, sums, tolerance, mean, slope, covariance, gaps):
     r"""Join pieces until beta x support has changed too much.
 
     Fills in the line :math:`\bar h + s (\beta - \bar\beta)` through the support of the run, and
@@ -89,34 +92,36 @@ def gather_run(first, n_pieces, stops, support, sums, tolerance, mean, slope, co
         The first piece beyond the run.
     mean_beta : float
     """
-    n_classes = support.shape[1]
-    start = start_of(first, stops)
-    usual_beta = np.sqrt(sums[2, -1] / sums[0, -1])
+    n_classes, n_scales = support.shape[1], sums.shape[0] - 1
+    usual_beta = np.sqrt(sums[n_scales, 2] / sums[n_scales, 0])
+    start, stop = start_of(first, stops), stops[first]
     mean[:] = 0.0
     slope[:] = 0.0
     covariance[:] = 0.0
     largest = 0.0
     last = first + 1
     while last < n_pieces:
-        before, after = stops[last - 1], stops[last]
+        after = stops[last]
         for g in range(n_classes):
-            largest = max(largest, abs(support[last, g] - support[first, g]))
-        if (sums[0, after] - sums[0, start]) * (largest * usual_beta) ** 3 > tolerance:
+            gaps[g] = support[last, g] - support[first, g]
+            largest = max(largest, abs(gaps[g]))
+        if (sums[after, 0] - sums[start, 0]) * (largest * usual_beta) ** 3 > tolerance:
             break
-        mass, of_beta = sums[0, after] - sums[0, before], sums[1, after] - sums[1, before]
+        mass, of_beta = sums[after, 0] - sums[stop, 0], sums[after, 1] - sums[stop, 1]
         for g in range(n_classes):
-            gap = support[last, g] - support[first, g]
-            mean[g] += mass * gap
-            slope[g] += of_beta * gap
+            weighted = mass * gaps[g]
+            mean[g] += weighted
+            slope[g] += of_beta * gaps[g]
             for a in range(g + 1):
-                covariance[g, a] += mass * gap * (support[last, a] - support[first, a])
+                covariance[g, a] += weighted * gaps[a]
+        stop = after
         last += 1
-    stop = stops[last - 1]
-    mass, mean_beta = sums[0, stop] - sums[0, start], 0.0
+    mean_beta = 0.0
     if last > first + 1:
-        mean_beta = (sums[1, stop] - sums[1, start]) / mass
-        variance = (sums[2, stop] - sums[2, start]) / mass - mean_beta**2
-        center(mass, mean_beta, variance, sums[:, -1], mean, slope, covariance)
+        mass = sums[stop, 0] - sums[start, 0]
+        mean_beta = (sums[stop, 1] - sums[start, 1]) / mass
+        variance = (sums[stop, 2] - sums[start, 2]) / mass - mean_beta**2
+        center(mass, mean_beta, variance, sums[n_scales], mean, slope, covariance)
     for g in range(n_classes):
         mean[g] += support[first, g]
     return last, mean_beta
@@ -139,26 +144,42 @@ def center(mass, mean_beta, variance, all_sums, mean, slope, covariance):
             covariance[a, g] = covariance[g, a]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def fill_shares(mean, slope, mean_beta, external_field, betas, shares, room):
     """Fill in the probability of each class at each beta, for a support on a line."""
     n_classes, n_betas = shares.shape
+    kind = betas.dtype.type
     largest, total = room[0], room[1]
     for b in range(n_betas):
-        largest[b] = -np.inf
-        total[b] = 0.0
+        largest[b] = kind(-np.inf)
+        total[b] = kind(0.0)
     for g in range(n_classes):
+        alpha = kind(external_field[g])
+        tilt, level = kind(slope[g]), kind(mean[g] - slope[g] * mean_beta)
         for b in range(n_betas):
-            on_line = mean[g] + slope[g] * (betas[b] - mean_beta)
-            shares[g, b] = external_field[g] + betas[b] * on_line
+            shares[g, b] = alpha + betas[b] * (level + tilt * betas[b])
             largest[b] = max(largest[b], shares[g, b])
     for g in range(n_classes):
         for b in range(n_betas):
-            shares[g, b] = exp_of(shares[g, b] - largest[b])
+            shares[g, b] = exponential(shares[g, b] - largest[b])
             total[b] += shares[g, b]
+    for b in range(n_betas):
+        total[b] = kind(1.0) / total[b]
     for g in range(n_classes):
         for b in range(n_betas):
-            shares[g, b] /= total[b]
+            shares[g, b] *= total[b]
+
+
+def exponential(x):
+    """Evaluate exp(x), x <= 0, to as many digits as x has."""
+    return np.exp(x)  # compiled code has what follows in its place
+
+
+@overload(exponential)
+def _exponential(x):
+    if x == types.float32:
+        return lambda x: exp32_of(x)
+    return lambda x: exp_of(x)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER)
@@ -171,30 +192,34 @@ def add_curvature(covariance, betas, shares, room):
     with C the covariance of the support.
     """
     n_classes, n_betas = shares.shape
+    kind = betas.dtype.type
     mean = room[n_classes]
-    mean[:] = 0.0
+    mean[:] = kind(0.0)
     for g in range(n_classes):
         row = room[g]
-        row[:] = covariance[g, g]
+        row[:] = kind(covariance[g, g])
         for a in range(n_classes):
-            twice = 2.0 * covariance[g, a]
+            twice = kind(2.0 * covariance[g, a])
             for b in range(n_betas):
                 row[b] -= twice * shares[a, b]
         for b in range(n_betas):
             mean[b] += shares[g, b] * row[b]
     for g in range(n_classes):
         for b in range(n_betas):
-            shares[g, b] *= 1.0 + 0.5 * betas[b] ** 2 * (room[g, b] - mean[b])
+            half_square = kind(0.5) * betas[b] * betas[b]
+            shares[g, b] *= kind(1.0) + half_square * (room[g, b] - mean[b])
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER)
-def add_means(mass, start, stop, shares, probabilities):
+def add_means(mass_before, mass_after, shares, weights, probabilities):
     """Add shares, weighted by the mass between two scales."""
     n_classes, n_betas = shares.shape
+    for b in range(n_betas):
+        weights[b] = mass_after[b] - mass_before[b]
     for g in range(n_classes):
-        mean = 0.0
+        mean = shares.dtype.type(0.0)
         for b in range(n_betas):
-            mean += (mass[stop, b] - mass[start, b]) * shares[g, b]
+            mean += weights[b] * shares[g, b]
         probabilities[g] += mean
 
 

@@ -1,0 +1,231 @@
+"""Averages over the posterior with the radius kernel."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solveh_banded
+
+from nearfield.families import DistanceFamily
+from nearfield.prediction._rules import Floats, Measure, cells
+from nearfield.prediction._steps import N_EXACT_SCALES, gather
+from nearfield.sampling.listening import Hats, listening_at, listening_over
+from nearfield.sampling.radius import (
+    RadiusTables,
+    radius_probabilities,
+    radius_support,
+    search_table,
+)
+from nearfield.sampling.radius_bins import BinnedTables, ScaleBins, binned_probabilities
+from nearfield.sampling.steps import StepMass
+from nearfield.weights import RADIUS_EPSILON
+
+_N_BINS = 159
+_N_BINS_A_FOLD = (8.0, 2.5)  # where the points reached grow e-fold: so many, plus these x beta
+_LEAST_JUMPS = 16
+_SMALL_JUMP = 0.02  # of beta x support: smaller ones become part of a line
+_N_PARTS = 2  # of a bin
+_N_BUCKETS = 4  # of a part
+_N_PROBES = 64
+_CROWDED = 3e-6  # what a bin may add to the error where points do not come into reach one by one
+_FLATNESS = 1e-4  # what the lines of bins with hardly more than one scale shall be
+
+
+@dataclass(frozen=True, eq=False)
+class RadiusAverage:
+    """The posterior average of class probabilities with the radius kernel."""
+
+    family: DistanceFamily
+    labels: NDArray[np.int64]
+    external_field: Floats
+    is_joint: bool
+    posterior: StepMass
+    tables: RadiusTables | BinnedTables
+
+    @classmethod
+    def of(
+        cls,
+        measure: Measure,
+        family: DistanceFamily,
+        labels: NDArray[np.int64],
+        external_field: Floats,
+        is_joint: bool,
+    ) -> "RadiusAverage":
+        """Prepare the tables of the training points."""
+        posterior = gather(measure)
+        tables: RadiusTables | BinnedTables
+        if len(posterior.scales) <= N_EXACT_SCALES:
+            tables = exact_tables(family, labels, posterior.scales, is_joint)
+        else:
+            tables = binned_tables(family, labels, posterior, is_joint)
+        return cls(family, labels, external_field, is_joint, posterior, tables)
+
+    def probabilities(self, distances: Floats) -> Floats:
+        """Average the class probabilities of new points, shape (m, G)."""
+        is_binned = isinstance(self.tables, BinnedTables)
+        fill = binned_probabilities if is_binned else radius_probabilities
+        probabilities = np.empty((len(distances), len(self.external_field)))
+        fill(distances, self.tables, self.posterior, self.external_field, probabilities)
+        return probabilities
+
+    def at(self, scales: Floats) -> Callable[[Floats], tuple[Floats, Floats]]:
+        """Prepare the support at other scales, which rise; no interpolation follows it."""
+        tables = exact_tables(self.family, self.labels, scales, self.is_joint)
+
+        def support(distances: Floats) -> tuple[Floats, Floats]:
+            values = np.empty((len(distances), len(scales), len(self.external_field)))
+            radius_support(distances, tables, values)
+            return values, np.empty((len(scales), 0))
+
+        return support
+
+
+def exact_tables(
+    family: DistanceFamily, labels: NDArray[np.int64], scales: Floats, is_joint: bool
+) -> RadiusTables:
+    """Gather what the support of new points needs to know of the training points."""
+    gains, outside = np.zeros((2, family.n_points, len(scales)))
+    if is_joint:
+        listening_at(family.distances, scales, RADIUS_EPSILON, gains, outside)
+    is_class = _indicators(family, labels)
+    return RadiusTables(
+        labels,
+        is_class.sum(axis=1),
+        search_table(scales),
+        gains,
+        is_class @ outside,
+        RADIUS_EPSILON,
+    )
+
+
+def binned_tables(
+    family: DistanceFamily, labels: NDArray[np.int64], posterior: StepMass, is_joint: bool
+) -> BinnedTables:
+    """Gather the same over bins of scales."""
+    scales, weights = posterior.scales, np.diff(posterior.sums[:, 0])
+    bins = _bins(_starts(posterior, family), weights)
+    n_points, n_knots = family.n_points, len(bins.starts)
+    n_jumps = _n_jumps(posterior)
+    jump_scales = np.full((n_points, n_jumps), len(scales))
+    jump_sizes = np.zeros((n_points, n_jumps))
+    gains, outside = np.zeros((n_points, n_knots)), np.zeros((len(bins.cuts), family.n_classes))
+    if is_joint:
+        masses = np.diff(posterior.sums[bins.starts, 0])
+        hats = Hats(bins.of_scale, bins.places + 0.5 * weights / masses[bins.of_scale], weights)
+        listening_over(
+            family.distances,
+            labels,
+            scales,
+            hats,
+            bins.part_of_scale,
+            RADIUS_EPSILON,
+            jump_scales,
+            jump_sizes,
+            gains,
+            outside,
+        )
+        gains = _knots(hats, gains)
+        _add_jumps(gains, jump_scales, jump_sizes, bins.starts)
+        outside /= np.bincount(bins.part_of_scale, weights)[:, None]
+    is_class = _indicators(family, labels)
+    return BinnedTables(
+        labels,
+        is_class.sum(axis=1),
+        search_table(scales),
+        bins,
+        gains.astype(np.float32),  # lines are no better than its six digits, read twice as fast
+        jump_scales,
+        jump_sizes,
+        np.where(jump_scales < len(scales), jump_scales, -1).max(axis=1),
+        outside,
+        _bounds(posterior, bins.starts),
+        RADIUS_EPSILON,
+    )
+
+
+def _bounds(posterior: StepMass, starts: NDArray[np.int64]) -> Floats:
+    r"""Bound what may come into reach within a bin without being events.
+
+    Of k among n points in reach that come within a bin of mass m, each changes the support by up
+    to 2/n. Over each half of the bin it is replaced by its mean; the part of its variance that is
+    neglected, with the curvature of probabilities, is worth up to
+
+    .. math:: \frac{m}{20} \mathrm{E}\beta^2 \, \frac{k (k + 4)}{12 n^2}
+    """
+    masses = np.diff(posterior.sums[starts, 0])
+    return 240.0 * _CROWDED / (masses * _typical_beta(posterior) ** 2)
+
+
+def _n_jumps(posterior: StepMass) -> int:
+    """Choose how many jumps of a training point to keep; the k-th is 1/k - 1/(k + 1) high."""
+    return max(_LEAST_JUMPS, int(np.sqrt(_typical_beta(posterior) / _SMALL_JUMP)))
+
+
+def _typical_beta(posterior: StepMass) -> float:
+    """Give the root of the mean square of beta."""
+    return float(np.sqrt(posterior.sums[-1, 2] / posterior.sums[-1, 0]))
+
+
+def _indicators(family: DistanceFamily, labels: NDArray[np.int64]) -> Floats:
+    return (labels == np.arange(family.n_classes)[:, None]).astype(np.float64)
+
+
+def _knots(hats: Hats, moments: Floats) -> Floats:
+    """Fit functions that are lines over bins by least squares, given their moments."""
+    n_knots = moments.shape[1]
+    bands = np.zeros((2, n_knots))  # of the normal equations: above the diagonal, and on it
+    falls = 1.0 - hats.rises
+    mass = np.bincount(hats.bins, hats.weights)
+    bands[0, 1:] = np.bincount(hats.bins, hats.weights * hats.rises * falls) - _FLATNESS * mass
+    bands[1, :-1] += np.bincount(hats.bins, hats.weights * falls**2) + _FLATNESS * mass
+    bands[1, 1:] += np.bincount(hats.bins, hats.weights * hats.rises**2) + _FLATNESS * mass
+    return solveh_banded(bands, moments.T).T
+
+
+def _add_jumps(
+    gains: Floats, jump_scales: NDArray[np.int64], jump_sizes: Floats, starts: NDArray[np.int64]
+) -> None:
+    """Add to gains where bins start, in place, the jumps up to there."""
+    jumps = np.zeros_like(gains)
+    rows = np.arange(len(gains))[:, None]
+    np.add.at(jumps, (rows, np.searchsorted(starts, jump_scales)), jump_sizes)
+    gains += np.cumsum(jumps, axis=1)
+
+
+def _starts(posterior: StepMass, family: DistanceFamily) -> NDArray[np.int64]:
+    """Cut rising scales into bins, and return where they start and the last one ends.
+
+    Bins are narrow where there is much mass, and where the training points reach ever more
+    others; the more so the larger beta is.
+    """
+    scales, weights = posterior.scales, np.diff(posterior.sums[:, 0])
+    some = np.linspace(0, family.n_points - 1, _N_PROBES).astype(np.int64)
+    reached = np.mean(
+        [np.log(np.searchsorted(np.sort(row), scales)) for row in family.distances[some]], axis=0
+    )
+    fixed, times_beta = _N_BINS_A_FOLD
+    n_bins_a_fold = fixed + times_beta * _typical_beta(posterior)
+    n_bins = min(_N_BINS, 16 + int(n_bins_a_fold * np.ptp(reached)))
+    sizes = [len(cell) for cell in cells(reached, weights, n_bins)]
+    return np.concatenate([[0], np.cumsum(sizes)])
+
+
+def _bins(starts: NDArray[np.int64], weights: Floats) -> ScaleBins:
+    """Cut bins of scales in parts, and note where each scale lies in them."""
+    fractions = np.arange(1, _N_PARTS + 1) / _N_PARTS
+    ends = starts[:-1, None] + np.ceil(fractions * np.diff(starts)[:, None])
+    cuts = np.unique(ends.astype(np.int64))
+    before = np.append(0.0, np.cumsum(weights))
+    bin_of_scale, places = _places(starts, before)
+    part_of_scale, places_in_part = _places(np.append(0, cuts), before)
+    bucket_of_scale = (_N_BUCKETS * (part_of_scale + places_in_part)).astype(np.int32)
+    share_left = 1.0 - places_in_part
+    return ScaleBins(starts, bin_of_scale, places, cuts, part_of_scale, share_left, bucket_of_scale)
+
+
+def _places(starts: NDArray[np.int64], before: Floats) -> tuple[NDArray[np.int32], Floats]:
+    """Assign numbers to stretches of scales; give the share of each before a scale, too."""
+    number = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    masses = np.diff(before[starts])
+    return number.astype(np.int32), (before[:-1] - before[starts[:-1]][number]) / masses[number]
