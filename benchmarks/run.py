@@ -6,8 +6,18 @@ import exchange
 import gibbs
 import prediction
 import scaling
+import scaling_others
 import startup
 
-for part in (startup, gibbs, exchange, engines, engines_mixing, prediction, scaling):
+for part in (
+    startup,
+    gibbs,
+    exchange,
+    engines,
+    engines_mixing,
+    prediction,
+    scaling,
+    scaling_others,
+):
     part.main()
     print()

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 import warnings
-from dataclasses import replace
 
 import numpy as np
 from sklearn.datasets import make_classification
@@ -82,29 +81,33 @@ def beside_scikit_learn():
             f"x{theirs / ours:.1f}",
             f"  log loss  nearfield {losses[0]:.4f}  k-nn (k = {best_k}) {losses[1]:.4f}",
         ]
-        same_k = KNeighborsClassifier(n_neighbors).fit(X, y)
-        approximate = with_approximate_search(model)
+        lines.append(predictions_beside(model, X, y, new[:N_TIMED]))
+        approximate = fitted(X, y, search="approximate")
         loss = log_loss(new_y, approximate.predict_proba(new))
-        some = new[:N_TIMED]
-        seconds = {
-            name: min(cpu_seconds(lambda p=p: p.predict_proba(some))[0] for _ in range(3))
-            for name, p in {"knn": same_k, "exact": model, "approximate": approximate}.items()
-        }
-    exact, near = seconds["exact"] / seconds["knn"], seconds["knn"] / seconds["approximate"]
-    lines += [
-        f"  predict  nearfield takes x{exact:.2f} of k-nn with k = {n_neighbors}, same search; "
-        f"by the approximate index x{near:.1f} faster (log loss {loss:.4f})",
-    ]
+        lines += [
+            f"  approximate search  neighborhood_error_ {approximate.neighborhood_error_:.4f}, "
+            f"log loss {loss:.4f}",
+            predictions_beside(approximate, X, y, new[:N_TIMED]),
+        ]
     return "\n".join(lines)
 
 
-def with_approximate_search(model):
-    """Copy a fitted model, but for the index."""
-    settings = {**model.__getstate__(), "search": "approximate"}
-    settings["family_"] = replace(model.family_, search="approximate")
-    copied = DistanceNeighborsClassifier()
-    copied.__setstate__(settings)
-    return copied
+def predictions_beside(model, X, y, new):
+    """Time predictions, and those of k-nn with as many neighbours, by its choice and by ours."""
+    k = model.family_.n_neighbors
+    models = {"nearfield": model}
+    for algorithm in ("auto", "brute"):
+        models[algorithm] = KNeighborsClassifier(k, algorithm=algorithm).fit(X, y)
+    seconds = {
+        name: min(cpu_seconds(lambda p=p: p.predict_proba(new))[0] for _ in range(3))
+        for name, p in models.items()
+    }
+    ours = seconds["nearfield"]
+    return (
+        f"  predict  nearfield {1e3 * ours / len(new):.2f} ms a point, "
+        f"x{ours / seconds['auto']:.2f} of k-nn with k = {k}; "
+        f"x{ours / seconds['brute']:.2f} of it by brute force"
+    )
 
 
 def tuned(X, y):

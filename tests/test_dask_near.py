@@ -18,8 +18,15 @@ distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
 nearfield_dask = pytest.importorskip("nearfield.dask")
 
-from nearfield.dask import _field, _search, _settings, _shards, _sums  # noqa: E402
-from nearfield.near import _rows, cells, error, field, fit  # noqa: E402
+from nearfield.dask import (  # noqa: E402
+    _field,
+    _search,
+    _settings,
+    _shards,
+    _sums,
+    _sums_by_rows,
+)
+from nearfield.near import _rows, cells, drawn, error, fit  # noqa: E402
 from nearfield.near._measure import Ruler  # noqa: E402
 
 X, Y = make_blobs(800, 5, centers=4, cluster_std=4.0, random_state=1)
@@ -172,12 +179,13 @@ def test_all_models_are_those_of_one_machine(here, case):
 @pytest.fixture
 def small_limits(monkeypatch):
     """Make sums by samples, few references and the choice of neighbours happen at small sizes."""
-    for module in (cells, error, _rows, _field, _sums):
+    for module in (cells, error, _rows, _field, _sums_by_rows):
         monkeypatch.setattr(module, "MAX_EXACT", 500)
     monkeypatch.setattr(cells, "N_WHOLE", 80)
+    monkeypatch.setattr(cells, "N_SEEN", 80)
     monkeypatch.setattr(cells, "_POINTS_A_CELL", 20)
-    monkeypatch.setattr(field, "MAX_ALL_REFERENCES", 500)
-    monkeypatch.setattr(field, "N_REFERENCES", 200)
+    monkeypatch.setattr(drawn, "MAX_ALL_REFERENCES", 500)
+    monkeypatch.setattr(drawn, "N_REFERENCES", 200)
     monkeypatch.setattr(fit, "N_SITES", 150)
     monkeypatch.setattr("nearfield.estimators._near.MAX_DENSE_AUTOMATIC", 500)
 

@@ -11,7 +11,7 @@ from nearfield.near import cells as cells_module
 from nearfield.near._hashing import row_uniforms, sample_rows
 from nearfield.near._rows import without_themselves
 from nearfield.near.cells import n_cells, sort_into_cells
-from nearfield.near.fit import conditionals_at
+from nearfield.near.fit import seen_conditionals
 from nearfield.near.normalizers import Normalizers, add_cell_sums, sum_normalizers
 from nearfield.near.scales import TabulatedScales
 from nearfield.prediction._support import new_point_support
@@ -96,6 +96,7 @@ def few_whole(monkeypatch):
     """Make sums of few points estimates, as those of many are."""
     monkeypatch.setattr(cells_module, "MAX_EXACT", 100)
     monkeypatch.setattr(cells_module, "N_WHOLE", 64)
+    monkeypatch.setattr(cells_module, "N_SEEN", 64)
     monkeypatch.setattr(cells_module, "_POINTS_A_CELL", 16)
 
 
@@ -175,8 +176,8 @@ def test_support_of_sites_equals_that_of_the_dense_family(kernel, n_neighbors):
     points, labels = problem()
     family = DistanceFamily(distance_matrix(points), kernel, 3)
     near_field = NearField.of(points, labels, 3, kernel, n_neighbors=n_neighbors, seed=1)
-    conditionals = conditionals_at(near_field, 300)
-    sites = conditionals.neighborhood.sites
+    seen, conditionals = seen_conditionals(near_field, 300)
+    sites = seen.sites
     np.testing.assert_array_equal(conditionals.labels, labels[sites])
     for sigma in SIGMAS[kernel]:
         expected = family.support(sigma, labels)[sites]
@@ -203,8 +204,8 @@ def test_radius_support_equals_the_dense_one_at_a_tabulated_radius():
     points, labels = problem()
     family = DistanceFamily(distance_matrix(points), "radius", 3)
     near_field = NearField.of(points, labels, 3, "radius", n_neighbors=9, seed=1)
-    conditionals = conditionals_at(near_field, 300)
-    sites = conditionals.neighborhood.sites
+    seen, conditionals = seen_conditionals(near_field, 300)
+    sites = seen.sites
     new = problem(20, seed=1)[0]
     for sigma in near_field.normalizers.scales.values[[15, 90, 150]] * (1.0 - 1e-9):
         expected = family.support(sigma, labels)[sites]
@@ -215,6 +216,7 @@ def test_radius_support_equals_the_dense_one_at_a_tabulated_radius():
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+@pytest.mark.usefixtures("few_whole")
 def test_references_stand_for_far_points_without_bias():
     points, labels = problem(400)
     family = DistanceFamily(distance_matrix(points), "gaussian", 3)
@@ -224,8 +226,8 @@ def test_references_stand_for_far_points_without_bias():
         near_field = NearField.of(
             points, labels, 3, "gaussian", n_neighbors=20, seed=seed, n_references=100
         )
-        conditionals = conditionals_at(near_field, 100)
-        gap = conditionals.support(1.5, labels) - expected[conditionals.neighborhood.sites]
+        seen, conditionals = seen_conditionals(near_field, 100)
+        gap = conditionals.support(1.5, labels) - expected[seen.sites]
         gaps.append(gap.mean(axis=0))
     standard_error = np.std(gaps, axis=0, ddof=1) / np.sqrt(len(gaps))
     assert (np.abs(np.mean(gaps, axis=0)) < 4.0 * standard_error + 1e-3).all()
@@ -237,8 +239,8 @@ def test_points_that_tie_with_the_last_neighbour_are_not_lost():
     labels = np.repeat([0, 1, 0, 1], 100)
     family = DistanceFamily(distance_matrix(points), "gaussian", 2)
     near_field = NearField.of(points, labels, 2, "gaussian", n_neighbors=10, seed=0)
-    conditionals = conditionals_at(near_field, 400)
-    expected = family.support(0.8, labels)[conditionals.neighborhood.sites]
+    seen, conditionals = seen_conditionals(near_field, 400)
+    expected = family.support(0.8, labels)[seen.sites]
     np.testing.assert_allclose(conditionals.support(0.8, labels), expected, atol=4e-3)
 
 

@@ -14,7 +14,7 @@ from nearfield import DistanceNeighborsClassifier, NearfieldClassifier
 from nearfield.datasets import load_crabs, load_iris, load_wine, stratified_split
 from nearfield.distances import PowerTransform, distance_matrix
 from nearfield.distances.power import yeo_johnson
-from nearfield.estimators import _at_scale, _near, _nearfield
+from nearfield.estimators import _at_scale, _metric, _near, _nearfield
 from nearfield.estimators._stacking import deal_folds, stacking_weights
 from nearfield.families import DistanceFamily
 from nearfield.inference import Priors, Pseudolikelihood
@@ -235,10 +235,11 @@ def test_scales_far_from_the_points_are_no_obstacle(held_out):
 @pytest.fixture
 def few_are_many(monkeypatch):
     """Take 400 points for many."""
-    for module in (_nearfield, _near, _at_scale):
+    for module in (_nearfield, _near):
         monkeypatch.setattr(module, "MAX_DENSE_AUTOMATIC", 400)
     monkeypatch.setattr(_at_scale, "_N_SAMPLE", 150)
-    monkeypatch.setattr(_at_scale, "_N_HELD_OUT", 100)
+    monkeypatch.setattr(_metric, "_MAX_LEARNING_POINTS", 400)
+    monkeypatch.setattr(_metric, "_N_LEARNING_POINTS", 150)
 
 
 @pytest.mark.filterwarnings("ignore:Expected class probabilities")
@@ -262,14 +263,6 @@ def test_many_points_are_seen_from_near_neighbours(few_are_many, tmp_path):
     loaded = nearfield.load(tmp_path / "model.nearfield")
     np.testing.assert_array_equal(loaded.predict_proba(X[600:]), probabilities)
     assert len(model.summary()) == len(model.candidates_)
-
-
-def test_labels_of_a_class_never_seen_have_next_to_no_density(wine):
-    model = DistanceNeighborsClassifier(inference="pseudolikelihood").fit(*wine[:2])
-    y = np.append(wine[3][:3], 99)
-    log_densities = _at_scale._log_densities(model, wine[2][:4], y)
-    assert log_densities[3] < -700.0
-    assert (log_densities[:3] > -10.0).all()
 
 
 # Folds and weights

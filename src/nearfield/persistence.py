@@ -25,6 +25,7 @@ _PARTS = (
     "nearfield.families.NeighborFamily",
     "nearfield.inference._posterior.Posterior",
     "nearfield.near.field.NearField",
+    "nearfield.near.lists.NeighborLists",
     "nearfield.near.normalizers.Normalizers",
     "nearfield.near.scales.TabulatedScales",
     "nearfield.inference._priors.Priors",

@@ -173,14 +173,27 @@ def neighbor_ranks(distances: ArrayLike) -> Ranks:
     n_others = len(others) - 1
     order = np.argsort(others, axis=1, kind="stable")[:, :n_others]
     in_order = np.take_along_axis(others, order, axis=1)
-    is_first = np.ones(in_order.shape, dtype=bool)
-    is_first[:, 1:] = in_order[:, 1:] * (1.0 - TIE_TOLERANCE) > in_order[:, :-1]
+    first, stop = tie_groups(in_order)
+    return Ranks(order, first, stop - first)
+
+
+def tie_groups(rising: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Find with whom each of rising distances, shape (m, n), ties: where its group starts and ends.
+
+    Returns
+    -------
+    first, stop : ndarray of int32, shape (m, n)
+        How many are closer, and how many are as close or closer.
+    """
+    n_others = rising.shape[1]
+    is_first = np.ones(rising.shape, dtype=bool)
+    is_first[:, 1:] = rising[:, 1:] * (1.0 - TIE_TOLERANCE) > rising[:, :-1]
     position = np.arange(n_others, dtype=np.int32)
-    first = np.maximum.accumulate(np.where(is_first, position, 0), axis=1)
-    next_first = np.where(np.roll(is_first, -1, axis=1), position + 1, n_others)
+    first = np.maximum.accumulate(np.where(is_first, position, np.int32(0)), axis=1)
+    next_first = np.where(np.roll(is_first, -1, axis=1), position + 1, np.int32(n_others))
     next_first[:, -1] = n_others
     stop = np.minimum.accumulate(next_first[:, ::-1], axis=1)[:, ::-1]
-    return Ranks(order, first.astype(np.int32), (stop - first).astype(np.int32))
+    return first.astype(np.int32), stop.astype(np.int32)
 
 
 KERNELS: Mapping[str, Callable[[ArrayLike, float], NDArray[np.float64]]] = MappingProxyType(

@@ -7,9 +7,10 @@ results together; `_training` checks and numbers the training rows; `_kept` keep
 workers. A small training set is fitted on one of them (`_whole`). A large one is dealt out to
 shards of neighbouring cells (`_shards`), where distances are taken (`_space`). Every shard is
 searched and the results are merged (`_search`); what some points then see of the field is
-a field of few rows (`_some_rows`), which the functions of `nearfield.near` take. Normalisers are
-summed over shards (`_sums`), and all this is kept (`_field`), fitted and asked (`_near`). `_fit`
-chooses, and `_classifier` is the estimator.
+a field of few rows (`_some_rows`), to which the shards add their sums (`_shard_sums`), and which
+the functions of `nearfield.near` take. Normalisers are summed over shards (`_sums`, and
+`_sums_by_rows` for some metrics), and all this is kept (`_field`), fitted and asked (`_near`).
+`_fit` chooses, and `_classifier` is the estimator.
 """
 
 try:

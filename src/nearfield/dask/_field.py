@@ -11,23 +11,33 @@ from numpy.typing import NDArray
 from nearfield.dask._kept import Kept
 from nearfield.dask._search import Found, RowTable, build_index, find_nearest, gather_table
 from nearfield.dask._settings import Settings
+from nearfield.dask._shard_sums import Request, row_sums, sum_of_shards
 from nearfield.dask._shards import Shard, collect_rows, deal_out
-from nearfield.dask._some_rows import SomeRows, seen_sites, with_rows
-from nearfield.dask._sums import exact_over_shards, sum_over_shards
+from nearfield.dask._some_rows import SeenPoints, SomeRows, seen_sites, with_rows
+from nearfield.dask._sums import (
+    completed,
+    exact_over_shards,
+    sort_shards,
+    sum_over_shards,
+    table_of_references,
+)
+from nearfield.dask._sums_by_rows import sum_by_rows
 from nearfield.estimators._settings import check_longest
 from nearfield.near._measure import Ruler
 from nearfield.near.cells import MAX_EXACT, n_cells
+from nearfield.near.drawn import reference_rows, site_rows
 from nearfield.near.error import N_CHECKED
 from nearfield.near.field import (
     N_PROBED,
     N_PROBED_NEIGHBORS,
     nearest_elsewhere,
-    reference_rows,
     usual_scales,
 )
-from nearfield.near.fit import site_rows
 from nearfield.near.normalizers import Normalizers
 from nearfield.near.scales import TabulatedScales
+from nearfield.near.sums import ClassSums
+from nearfield.near.support_table import SupportTable
+from nearfield.sampling.cell_table import CellTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +49,8 @@ class ShardedField:
     settings : Settings
     n_shards : int
     kept : Kept
-        All shards, the index of each, the normalisers of each, then the references as a `Shard`
-        and an outline, a `SomeRows` without rows.
+        All shards, the index of each, the normalisers of each, the cells of each, then the
+        references as a `Shard` and an outline, a `SomeRows` without rows.
     """
 
     settings: Settings
@@ -66,8 +76,16 @@ class ShardedField:
         probes = delayed(_first_points)(references, N_PROBED)
         probed = find_nearest(shards, indexes, probes, min(N_PROBED_NEIGHBORS, n_points))
         outline = delayed(_outline)(settings, probed, _longest(settings.ruler, blocks))
-        normalizers = sum_over_shards(settings, shards, indexes, references, outline)
-        kept = Kept([*shards, *indexes, *normalizers, references, outline])
+        tables, sizes = sort_shards(settings, shards, references, outline)
+        if settings.power is None:
+            normalizers = sum_by_rows(settings, shards, indexes, references, outline)
+        else:
+            normalizers = sum_over_shards(shards, tables, sizes, outline)
+        counts = [delayed(_count_classes)(shard, settings.n_classes) for shard in shards]
+        table = delayed(table_of_references)(settings, references, sizes)
+        outline = delayed(_with_cells)(outline, table, counts)
+        complete = [delayed(completed)(table, sizes) for table in tables]
+        kept = Kept([*shards, *indexes, *normalizers, *complete, references, outline])
         return cls(settings, len(shards), kept)
 
     @property
@@ -79,6 +97,11 @@ class ShardedField:
     def normalizers(self) -> tuple[Delayed, ...]:
         """The normalisers of the shards."""
         return self.kept.values[2 * self.n_shards : 3 * self.n_shards]
+
+    @property
+    def cells(self) -> tuple[Delayed, ...]:
+        """The places of the points of the shards in their tables, with the tables."""
+        return self.kept.values[3 * self.n_shards : 4 * self.n_shards]
 
     @property
     def references(self) -> Delayed:
@@ -99,15 +122,29 @@ class ShardedField:
         """Bring to one place what is known of some training points, as `RowTable`."""
         return gather_table(self.shards, self.normalizers, rows)
 
-    def seen_from_sites(self, n_sites: int, n_neighbors: int) -> Delayed:
-        """Bring to one place what some of the training points see of the field, as `SomeRows`."""
+    def sums(self, seen: Delayed, request: Any) -> Delayed:
+        """Sum over the shards for points whose neighbours are known, as `ClassSums`."""
+        return sum_of_shards(self.outline, self.shards, self.normalizers, self.cells, seen, request)
+
+    def seen_from_sites(self, n_sites: int, n_neighbors: int) -> "SeenSites":
+        """Bring to one place what some of the training points see of the field."""
         settings = self.settings
         sites = collect_rows(self.shards, site_rows(settings.n_points, n_sites, settings.seed))
         found = self.find(delayed(_points_of)(sites), n_neighbors + 1)
         table = self.table([delayed(_rows_of)(part) for part in (found, sites, self.references)])
-        return delayed(_see_sites)(
-            self.outline, table, self.references, sites, found, n_neighbors, self._checked(table)
+        seen = delayed(seen_sites)(sites, found)
+        request = delayed(_site_request)(self.outline)
+        field = delayed(_see_sites)(
+            self.outline,
+            table,
+            self.references,
+            seen,
+            self.sums(seen, request),
+            request,
+            n_neighbors,
+            self._checked(table),
         )
+        return SeenSites(seen, field, delayed(_labels_of)(sites))
 
     def _checked(self, table: Delayed) -> Delayed | None:
         """Sum the normalisers of the last references again, exactly, where others are estimates."""
@@ -173,18 +210,47 @@ def _outline(settings: Settings, probed: Found, end: Farthest) -> SomeRows:
     )
 
 
+class SeenSites(NamedTuple):
+    """Training points that the parameters are inferred from."""
+
+    seen: Delayed  # SeenPoints
+    field: Delayed  # SomeRows, with their support
+    labels: Delayed
+
+
+def _site_request(outline: SomeRows) -> Request:
+    return Request(outline.site_scales.sigmas, is_coarse=True)
+
+
 def _see_sites(
     outline: SomeRows,
     table: RowTable,
     references: Shard,
-    sites: Shard,
-    found: Found,
+    seen: SeenPoints,
+    sums: ClassSums,
+    request: Request,
     n_neighbors: int,
     checked: Normalizers | None,
 ) -> SomeRows:
-    seen = seen_sites(table, sites, found)
-    whole = with_rows(outline, table, references)
-    return whole.changed(n_neighbors=n_neighbors, seen=seen, checked=checked)
+    field = with_rows(outline, table, references).changed(n_neighbors=n_neighbors, checked=checked)
+    neighborhood = field.neighborhood_at(seen)
+    complete = row_sums(field, seen, request).plus(sums)
+    support = field.sums_at(request.sigmas).finish(neighborhood, complete)
+    return field.changed(
+        sites=SupportTable(field.site_scales, support, neighborhood.near_distances)
+    )
+
+
+def _with_cells(outline: SomeRows, table: CellTable, counts: list[NDArray[np.int64]]) -> SomeRows:
+    return outline.changed(table=table, counts=np.sum(counts, axis=0))
+
+
+def _count_classes(shard: Shard, n_classes: int) -> NDArray[np.int64]:
+    return np.bincount(shard.labels, minlength=n_classes)
+
+
+def _labels_of(some: Shard) -> NDArray[np.int64]:
+    return some.labels
 
 
 def _first_points(some: Shard, size: int) -> NDArray[np.float64]:

@@ -1,52 +1,52 @@
 """The normalisers of the training points, summed over shards."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from dask.delayed import Delayed, delayed
 from numpy.typing import NDArray
 
-from nearfield.dask._search import Found, find_nearest
 from nearfield.dask._settings import Settings
-from nearfield.dask._shards import Shard, joined
+from nearfield.dask._shards import Shard
 from nearfield.dask._some_rows import SomeRows
-from nearfield.near._rows import (
-    N_NEAR,
-    normalizers_of_lists,
-    normalizers_of_rows,
-    without_themselves,
-)
-from nearfield.near.cells import MAX_EXACT, n_cells, n_whole, sort_into_cells
+from nearfield.near.cells import n_cells, n_whole, sort_into_cells, without_cells
 from nearfield.near.normalizers import Normalizers, add_cell_sums, exact_sums
-from nearfield.sampling.cell_sums import CellTable, mark_reached
+from nearfield.sampling.cell_sums import mark_reached
+from nearfield.sampling.cell_table import CellTable
 
 _N_TARGETS = 1_024  # at once
-_N_BY_ROWS = 256
+
+
+def sort_shards(
+    settings: Settings, shards: Sequence[Delayed], references: Delayed, outline: Delayed
+) -> tuple[list[Delayed], Delayed]:
+    """Sort shards into cells.
+
+    Returns
+    -------
+    tables : list of Delayed
+        The place of each point of a shard in its table, and the `CellTable`.
+    sizes : Delayed ndarray, shape (n_shards, n_cells)
+        How many points each cell has in each shard.
+    """
+    tables = [delayed(_sort, nout=2)(settings, shard, references, outline) for shard in shards]
+    return tables, delayed(_sizes_by_shard)([table for _, table in tables])
 
 
 def sum_over_shards(
-    settings: Settings,
-    shards: Sequence[Delayed],
-    indexes: Sequence[Delayed],
-    references: Delayed,
-    outline: Delayed,
+    shards: Sequence[Delayed], tables: Sequence[Any], sizes: Delayed, outline: Delayed
 ) -> list[Delayed]:
     """Compute the normalisers of each shard's points over all shards, as `Normalizers`.
 
     Parameters
     ----------
-    settings : Settings
     shards : sequence of Delayed Shard
-    indexes : sequence of Delayed NeighborIndex
-        Of the shards.
-    references : Delayed Shard
+    tables, sizes
+        By `sort_shards`.
     outline : Delayed SomeRows
         Of the field.
     """
-    if settings.power is None:
-        return _sum_by_rows(settings, shards, indexes, references, outline)
-    tables = [delayed(_sort, nout=2)(settings, shard, references, outline) for shard in shards]
-    sizes = delayed(_sizes_by_shard)([table for _, table in tables])
     normalizers = []
     for s, shard in enumerate(shards):
         reached = delayed(_reached, nout=len(shards))(shard, tables[s][1], sizes)
@@ -102,7 +102,8 @@ def _sort(
 
     The outline is waited for: it tells if distances are too large for all this.
     """
-    assert settings.power is not None
+    if settings.power is None:
+        return np.arange(len(shard.rows)), without_cells(len(shard.rows), 0, 0)
     order, table = sort_into_cells(
         shard.points,
         references.points[: n_cells(settings.n_points)],
@@ -117,6 +118,36 @@ def _sort(
 def _sizes_by_shard(tables: list[CellTable]) -> NDArray[np.int64]:
     """Count the points of each cell in each shard, shape (n_shards, n_cells)."""
     return np.array([table.sizes for table in tables])
+
+
+def completed(
+    sorted_: tuple[NDArray[np.int64], CellTable], sizes: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], CellTable]:
+    """Tell a table how large its cells are over all shards; the references are left to others."""
+    places, table = sorted_
+    return places, _without_references(table._replace(sizes=sizes.sum(axis=0)))
+
+
+def _without_references(table: CellTable) -> CellTable:
+    return table._replace(
+        reference_cells=table.reference_cells[:0], reference_columns=table.reference_columns[:0]
+    )
+
+
+def table_of_references(
+    settings: Settings, references: Shard, sizes: NDArray[np.int64]
+) -> CellTable:
+    """Make the table of all cells, and the references, without the points."""
+    if settings.power is None:
+        return without_cells(settings.n_points, len(references.rows), 0)
+    _, table = sort_into_cells(
+        references.points[:0],
+        references.points[: n_cells(settings.n_points)],
+        references.points,
+        settings.seed,
+        power=settings.power,
+    )
+    return table._replace(sizes=sizes.sum(axis=0))
 
 
 def _reached(
@@ -181,10 +212,7 @@ def _visit(
     """Take the points of a table into minima or sums, in place."""
     table = table._replace(sizes=sizes.sum(axis=0))
     if places is None:  # the references count once, with a shard's own points
-        table = table._replace(
-            reference_cells=table.reference_cells[:0],
-            reference_columns=table.reference_columns[:0],
-        )
+        table = _without_references(table)
         places, order = np.full(len(shard.rows), -1), np.flatnonzero(reached)
     else:
         order = np.argsort(places)  # neighbours in turn: their sources stay in the cache
@@ -238,66 +266,3 @@ def _exact(
     parts: list[NDArray[np.float64]], nearest: NDArray[np.float64], outline: SomeRows
 ) -> Normalizers:
     return Normalizers.given(np.sum(parts, axis=0), nearest, outline.normalizers.scales)
-
-
-def _sum_by_rows(
-    settings: Settings,
-    shards: Sequence[Delayed],
-    indexes: Sequence[Delayed],
-    references: Delayed,
-    outline: Delayed,
-) -> list[Delayed]:
-    """Do so by a metric that cells do not know: over all points, or near ones and references."""
-    if settings.n_points <= MAX_EXACT:
-        whole = delayed(joined)(list(shards))
-        return [delayed(_sum_all)(settings, shard, whole, outline) for shard in shards]
-    return [
-        delayed(_sum_lists)(
-            settings,
-            shard,
-            find_nearest(shards, indexes, delayed(_points_of)(shard), N_NEAR + 1),
-            references,
-            outline,
-        )
-        for shard in shards
-    ]
-
-
-def _points_of(shard: Shard) -> NDArray[np.float64]:
-    return shard.points
-
-
-def _sum_all(settings: Settings, shard: Shard, whole: Shard, outline: SomeRows) -> Normalizers:
-    scales = outline.normalizers.scales
-
-    def part(some: slice) -> Normalizers:
-        distances = settings.ruler.distances(shard.points[some], whole.points)
-        return normalizers_of_rows(distances, shard.rows[some], scales)
-
-    return _in_parts(part, len(shard.rows), outline)
-
-
-def _sum_lists(
-    settings: Settings, shard: Shard, found: Found, references: Shard, outline: SomeRows
-) -> Normalizers:
-    scales, n_points = outline.normalizers.scales, settings.n_points
-
-    def part(some: slice) -> Normalizers:
-        rows = shard.rows[some]
-        near = without_themselves(found.distances[some], found.rows[some], rows)
-        far = settings.ruler.distances(shard.points[some], references.points)
-        return normalizers_of_lists(near, far, rows, references.rows, n_points, scales)
-
-    return _in_parts(part, len(shard.rows), outline)
-
-
-def _in_parts(part, n_points: int, outline: SomeRows) -> Normalizers:
-    """Compute the normalisers of some points at a time."""
-    parts = [
-        part(slice(start, start + _N_BY_ROWS)) for start in range(0, n_points, _N_BY_ROWS)
-    ] or [outline.normalizers]
-    return Normalizers(
-        outline.normalizers.scales,
-        np.concatenate([some.nearest for some in parts]),
-        np.concatenate([some.log_totals for some in parts]),
-    )

@@ -8,21 +8,30 @@ from sklearn.base import clone
 
 from nearfield.datasets import stratified_split
 from nearfield.estimators._averages import Average
-from nearfield.estimators._near import MAX_DENSE_AUTOMATIC
+from nearfield.estimators._metric import learning_rows
 from nearfield.estimators._settings import make_rng
 from nearfield.estimators._stacking import stacking_weights
+from nearfield.near._hashing import sample_rows
+from nearfield.prediction import map_chunks
 from nearfield.prediction.mixture import weighted_quantiles
 
 _N_SAMPLE = 2_000  # points that choose among the candidates
-_N_HELD_OUT = 2_000  # points that weigh those chosen, or a tenth of all
-_FEW_NEIGHBORS = 128  # for a first fit to so few points that it would see all of them
+_N_WEIGHING = 2_000  # points that weigh those chosen
 _MAX_CHOSEN = 3
-_LEAST_WEIGHT = 0.05  # in the sample
+_LEAST_SAMPLE_WEIGHT = 0.1  # less is not worth a fit to all points
+_LEAST_WEIGHT = 0.05  # less is not worth a search at every prediction
+_MAX_NORMALIZING = 50_000
+_NORMALIZING_STREAM = 4
 _LEVELS = np.linspace(0.05, 0.95, 10)
 
 
 def fit_at_scale(model: Any, points: NDArray[np.float64], labels: NDArray[np.int64]) -> Average:
-    """Choose candidates by a sample, fit them by near neighbours, weigh them by held-out points.
+    r"""Choose candidates by a sample, fit them to all points, weigh them by labels they leave out.
+
+    The conditional of a point, :math:`p(y_i \mid y_{-i})`, never sees its own label, and where a
+    metric was learned, it was from few of many points: the conditionals of the others are
+    densities of held-out labels, without a fit that holds anything out. Only the two parameters
+    of a candidate, which thousands of points inform, may have seen them.
 
     Parameters
     ----------
@@ -33,22 +42,26 @@ def fit_at_scale(model: Any, points: NDArray[np.float64], labels: NDArray[np.int
     labels : ndarray of int, shape (n,)
     """
     rng, y = make_rng(model.random_state), model.classes_[labels]
-    sample, rest = stratified_split(labels, _N_SAMPLE, random_state=rng)
+    sample, _ = stratified_split(labels, _N_SAMPLE, random_state=rng)
     chosen = _choose(clone(model).set_params(normalize=False).fit(points[sample], y[sample]))
-    n_held_out = min(_N_HELD_OUT, len(y) // 10)
-    held_out = rest[stratified_split(labels[rest], n_held_out, random_state=rng)[0]]
-    others = np.setdiff1d(np.arange(len(y)), held_out)
-    n_neighbors = _FEW_NEIGHBORS if len(others) <= MAX_DENSE_AUTOMATIC else None
-    trials = [clone(candidate).set_params(n_neighbors=n_neighbors) for candidate in chosen]
-    log_densities = np.column_stack(
-        [
-            _log_densities(trial.fit(points[others], y[others]), points[held_out], y[held_out])
-            for trial in trials
-        ]
-    )
+    candidates = [candidate.fit(points, y) for candidate in chosen]
+    not_learned = np.setdiff1d(np.arange(len(y)), learning_rows(len(y)))
+    weighing = rng.choice(not_learned, min(_N_WEIGHING, len(not_learned)), replace=False)
+    log_densities = np.column_stack([_log_densities(each, weighing) for each in candidates])
     weights = stacking_weights(log_densities, model.concentration)
-    candidates = [clone(candidate).fit(points, y) for candidate in chosen]
-    return Average(candidates, log_densities.mean(axis=0), weights)
+    kept = np.flatnonzero(weights >= min(_LEAST_WEIGHT, weights.max()))
+    return Average(
+        [candidates[k] for k in kept],
+        log_densities[:, kept].mean(axis=0),
+        weights[kept] / weights[kept].sum(),
+    )
+
+
+def some_points(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Take as many points at random as tell how features are distributed, or all."""
+    if len(points) <= _MAX_NORMALIZING:
+        return points
+    return points[sample_rows(len(points), _MAX_NORMALIZING, 0, _NORMALIZING_STREAM)]
 
 
 def pooled_interval(
@@ -87,15 +100,19 @@ def _choose(small: Any) -> list[Any]:
     settings = {"n_jobs": small.n_jobs, "random_state": small.random_state}
     order = np.argsort(-weights, kind="stable")[:_MAX_CHOSEN]
     return [
-        small.candidates_[k].set_params(external_field="none", **settings)
+        clone(small.candidates_[k]).set_params(external_field="none", **settings)
         for k in order
-        if weights[k] >= min(_LEAST_WEIGHT, weights.max())
+        if weights[k] >= min(_LEAST_SAMPLE_WEIGHT, weights.max())
     ]
 
 
-def _log_densities(fitted: Any, points: Any, y: NDArray[Any]) -> NDArray[np.float64]:
-    """Give the log density of each label; of a class that the model has not seen, next to none."""
-    places = np.searchsorted(fitted.classes_, y).clip(max=len(fitted.classes_) - 1)
-    own = fitted.predict_proba(points)[np.arange(len(y)), places]
-    is_known = fitted.classes_[places] == y
-    return np.log(np.maximum(np.where(is_known, own, 0.0), np.finfo(np.float64).tiny))
+def _log_densities(fitted: Any, sites: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Give the log density of the label of each of some training points, given all others."""
+    predictor, near_field = fitted._current_predictor(), fitted.family_
+
+    def own_probabilities(some: NDArray[np.int64]) -> NDArray[np.float64]:
+        probabilities = predictor.probabilities_seen(near_field.look_from(some))
+        return probabilities[np.arange(len(some)), near_field.labels[some]]
+
+    densities = map_chunks(own_probabilities, sites, predictor.chunk_size, fitted.n_jobs)
+    return np.log(np.maximum(densities, np.finfo(np.float64).tiny))

@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from nearfield._checks import check_level, check_whole
 from nearfield.estimators._base import MetricClassifier, with_class_prior
 from nearfield.estimators._joint import joint_distances
-from nearfield.estimators._near import fit_by_near_field
+from nearfield.estimators._metric import MetricSpace
+from nearfield.estimators._near import NearFieldFit, fit_by_near_field
 from nearfield.estimators._settings import (
     check_choice,
     check_common,
@@ -58,6 +59,10 @@ class FieldClassifier(MetricClassifier):
         """Tell whether near neighbours are to stand in for all points; not unless a model can."""
         return False
 
+    def _fit_near(self, space: MetricSpace, labels: NDArray[np.int64]) -> NearFieldFit:
+        """Infer the parameters from near neighbours."""
+        return fit_by_near_field(self, space, labels, self._prior_scale())
+
     def fit(self, X: Any, y: Any) -> Self:
         """Infer the parameters of the field from labelled points.
 
@@ -81,7 +86,7 @@ class FieldClassifier(MetricClassifier):
             check_dense(self.n_neighbors, X.shape[0])
         space = self._fit_space(X, labels)
         if is_near:
-            near = fit_by_near_field(self, space, labels, self._prior_scale())
+            near = self._fit_near(space, labels)
             self._keep(space, near.family, labels, near.priors, near.posterior, near.engine_name)
             self.neighborhood_error_ = near.neighborhood_error
             return self
@@ -210,11 +215,11 @@ class FieldClassifier(MetricClassifier):
             Classes; the share of a class in a column is its probability.
         """
         check_is_fitted(self)
-        if isinstance(self.family_, NearField):
+        if not hasattr(self.family_, "distances"):
             raise ValueError(
                 "Expected a model with all training points as neighbours for joint draws; got the "
-                f"near field of {self.family_.n_points} points. Use predict_proba, or fit on a "
-                "subset with n_neighbors=None."
+                f"near neighbours of {self.family_.n_points} points. Use predict_proba, or fit on "
+                "a subset with n_neighbors=None."
             )
         if not self.family_.has_joint:
             raise ValueError(

@@ -12,14 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from nearfield._checks import check_level, check_whole
 from nearfield._threads import one_blas_thread
 from nearfield.distances import PowerTransform
-from nearfield.estimators._at_scale import fit_at_scale, pooled_interval
-from nearfield.estimators._averages import fit_by_evidence, fit_by_stacking
+from nearfield.estimators._at_scale import fit_at_scale, pooled_interval, some_points
+from nearfield.estimators._averages import fit_by_evidence, fit_by_stacking, mean_by_distances
 from nearfield.estimators._base import ProbabilisticClassifier, with_class_prior
-from nearfield.estimators._candidates import (
-    check_average,
-    describe,
-    distances_between,
-)
+from nearfield.estimators._candidates import check_average, describe
 from nearfield.estimators._near import MAX_DENSE_AUTOMATIC
 from nearfield.estimators._settings import check_dense, make_rng
 from nearfield.estimators._validation import (
@@ -28,7 +24,7 @@ from nearfield.estimators._validation import (
 )
 from nearfield.families import DistanceFamily
 from nearfield.prediction import map_chunks
-from nearfield.prediction.mixture import QuickAverage, mixture_interval
+from nearfield.prediction.mixture import mixture_interval
 
 _LEAST_WEIGHT = 0.01  # what a candidate must have to be asked at all
 _INTERVAL_CHUNK = 128
@@ -47,9 +43,10 @@ class NearfieldClassifier(ProbabilisticClassifier):
     candidate, the posterior of beta and sigma (a pseudolikelihood in which no label was seen by
     the metric that explains it) and the densities by which the weights are chosen.
 
-    With more than 5,000 points, 2,000 of them choose the candidates, at most three; these are
-    fitted to all points by near neighbours, as `DistanceNeighborsClassifier` does, and weighed by
-    2,000 points, or a tenth, that were held out of a first such fit.
+    With more than 5,000 points, 2,000 of them choose the candidates, those with a weight of 0.1
+    or more, at most three; these are fitted to all points by near neighbours, as
+    `DistanceNeighborsClassifier` does, and weighed by the labels of 2,000 points that no metric
+    was learned from, each given all other labels. Those with a weight below 0.05 are dropped.
 
     Parameters
     ----------
@@ -59,8 +56,8 @@ class NearfieldClassifier(ProbabilisticClassifier):
         As those of `DistanceNeighborsClassifier`, but ``"precomputed"``.
     normalize : bool
         Whether features go through `nearfield.distances.PowerTransform` first: a power each,
-        which takes their skewness, chosen without labels. Not done with as many features as
-        points, where the powers would be noise.
+        which takes their skewness, chosen without labels, from at most 50,000 points. Not done
+        with as many features as points, where the powers would be noise.
     averaging : {"stacking", "evidence"}
         How candidates are weighed: by their densities of held-out labels, or as in Bayesian model
         averaging by their evidence, from path sampling. The evidence takes a learned metric as
@@ -145,7 +142,7 @@ class NearfieldClassifier(ProbabilisticClassifier):
         points = X.toarray() if sp.issparse(X) else X
         features = None
         if self.normalize and points.shape[1] < len(points):
-            features = PowerTransform().fit(points)
+            features = PowerTransform().fit(some_points(points))
             points = features.transform(points)
         with one_blas_thread():
             if is_large:
@@ -180,16 +177,7 @@ class NearfieldClassifier(ProbabilisticClassifier):
         if self._is_large:
             total = sum(weight * c.predict_proba(points) for weight, c in self._voices())
             return with_class_prior(np.asarray(total), self.labels_, class_prior)
-        voices = self._voices_by_space()
-
-        def average(chunk):
-            total = np.zeros((len(chunk), len(self.classes_)))
-            for space, averages in voices:
-                distances = distances_between(space, chunk)
-                for weight, quick in averages:
-                    total += weight * quick.probabilities(distances)
-            return total
-
+        average = mean_by_distances(self._voices(), len(self.classes_))
         chunk_size = max(1, _VALUES_A_CHUNK // len(self.labels_))
         probabilities = map_chunks(average, points, chunk_size, self.n_jobs)
         return with_class_prior(probabilities, self.labels_, class_prior)
@@ -295,15 +283,6 @@ class NearfieldClassifier(ProbabilisticClassifier):
         points = check_new_points(self, X)
         points = points.toarray() if sp.issparse(points) else points
         return points if self.features_ is None else self.features_.transform(points)
-
-    def _voices_by_space(self) -> list[tuple[Any, list[tuple[float, Any]]]]:
-        """Give the candidates that have weight, those together that measure alike."""
-        by_space: dict[int, tuple[Any, list[tuple[float, Any]]]] = {}
-        for weight, candidate in self._voices():
-            space, predictor = candidate.metric_space_, candidate._current_predictor()
-            average = QuickAverage(predictor) if QuickAverage.suits(predictor) else predictor
-            by_space.setdefault(id(space), (space, []))[1].append((weight, average))
-        return list(by_space.values())
 
     def _voices(self) -> Iterator[tuple[float, Any]]:
         """Give the candidates that have weight, each with it."""

@@ -6,8 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearfield.estimators._field import FieldClassifier
+from nearfield.estimators._lists import fit_by_lists, wants_lists
+from nearfield.estimators._metric import MetricSpace
+from nearfield.estimators._near import NearFieldFit
 from nearfield.estimators._settings import check_choice
 from nearfield.families import NeighborFamily
+from nearfield.near.list_predictor import ListPredictor
+from nearfield.near.lists import NeighborLists
 
 NEIGHBORHOODS = ("symmetric", "directed")
 
@@ -22,6 +27,15 @@ class ProbabilisticKNeighborsClassifier(FieldClassifier):
 
     and beta and k are inferred. Points that tie at the k-th distance share the weight that is
     left. Cucala, Marin, Robert and Titterington (2009); Holmes and Adams (2002).
+
+    With more than 5,000 points and pseudolikelihood, neighbours are found by a search and not
+    from all distances: the posterior is that of 4,096 conditionals (all up to 6,000 points), with
+    neighbours from all points, and k goes up to 512. ``"directed"`` then searches for the
+    neighbours of these alone. ``"symmetric"`` must know who listens to a point, and searches for
+    the neighbours of all points: a third of a millisecond each with 100,000 points of ten
+    features, some with a million, where ``search="approximate"`` takes a small part of it. A
+    prediction measures the distances to all points. Where so many points are at the same distance
+    that lists of twice the largest k do not hold them, some of them count for all.
 
     Parameters
     ----------
@@ -41,9 +55,11 @@ class ProbabilisticKNeighborsClassifier(FieldClassifier):
     prior_beta : frozen scipy.stats distribution, optional
         ``halfnorm(scale=50)`` by default, as in `DistanceNeighborsClassifier`.
     prior_k : frozen discrete scipy.stats distribution, optional
-        Uniform on 1..n/2 by default.
-    external_field, n_neighbors, n_jobs, random_state, verbose
+        Uniform on 1..n/2 by default, but not beyond 512 with more than 5,000 points.
+    external_field, n_jobs, random_state, verbose, search
         As in `DistanceNeighborsClassifier`.
+    n_neighbors : None
+        Nothing to choose here: k is inferred.
 
     Attributes
     ----------
@@ -55,8 +71,9 @@ class ProbabilisticKNeighborsClassifier(FieldClassifier):
         The posterior of beta and k; ``posterior_.table()`` has the probability of each k.
     inference_, log_evidence_, log_evidence_error_, external_field_, metric_learner_, priors_
         As in `DistanceNeighborsClassifier`.
-    family_ : nearfield.families.NeighborFamily
-        The fields over the training points, one for each k.
+    family_ : nearfield.families.NeighborFamily or nearfield.near.lists.NeighborLists
+        The fields over the training points, one for each k; the latter with more than 5,000
+        points.
 
     Examples
     --------
@@ -87,6 +104,7 @@ class ProbabilisticKNeighborsClassifier(FieldClassifier):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        search: str = "exact",
     ) -> None:
         self.neighborhood = neighborhood
         self.metric = metric
@@ -101,10 +119,26 @@ class ProbabilisticKNeighborsClassifier(FieldClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.search = search
 
     def _make_family(self, distances: NDArray[np.float64], n_classes: int) -> NeighborFamily:
-        neighborhood = check_choice(self.neighborhood, "neighborhood", NEIGHBORHOODS)
-        return NeighborFamily(distances, n_classes, is_directed=neighborhood == "directed")
+        return NeighborFamily(distances, n_classes, is_directed=self._is_directed)
+
+    def _wants_near_field(self, n_points: int) -> bool:
+        return wants_lists(self, n_points)
+
+    def _fit_near(self, space: MetricSpace, labels: NDArray[np.int64]) -> NearFieldFit:
+        return fit_by_lists(self, space, labels, self.prior_k, is_directed=self._is_directed)
+
+    def _make_predictor(self) -> Any:
+        family: Any = self.family_
+        if not isinstance(family, NeighborLists):
+            return super()._make_predictor()
+        return ListPredictor(self.posterior_, family, self.labels_, self.predictive)  # type: ignore[arg-type]
+
+    @property
+    def _is_directed(self) -> bool:
+        return check_choice(self.neighborhood, "neighborhood", NEIGHBORHOODS) == "directed"
 
     def _prior_scale(self) -> Any:
         return self.prior_k

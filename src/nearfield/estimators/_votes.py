@@ -34,15 +34,32 @@ def leave_one_out_errors(
     others = distances.copy()
     others[np.arange(len(own)), own] = np.inf
     nearest = np.argsort(others, axis=1, kind="stable")[:, :max_k]
-    neighbor_labels = labels[nearest]
+    return outvoted(labels[nearest], labels[own])
+
+
+def outvoted(
+    neighbor_labels: NDArray[np.int64], own_labels: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Count, for every k, the points whose label is not that of most of their k nearest.
+
+    Parameters
+    ----------
+    neighbor_labels : ndarray of int, shape (m, max_k)
+        Of the neighbours of each point, the nearest first.
+    own_labels : ndarray of int, shape (m,)
+
+    Returns
+    -------
+    n_errors : ndarray of int, shape (max_k,)
+    """
     most_votes = np.zeros(neighbor_labels.shape, dtype=np.int32)
     winner = np.zeros(neighbor_labels.shape, dtype=np.int32)
-    for g in range(labels.max() + 1):
+    for g in range(max(neighbor_labels.max(), own_labels.max()) + 1):
         votes = np.cumsum(neighbor_labels == g, axis=1, dtype=np.int32)
         has_more = votes > most_votes  # strictly: of equal classes the first wins
         winner[has_more] = g
         np.maximum(most_votes, votes, out=most_votes)
-    return (winner != labels[own][:, None]).sum(axis=0)
+    return (winner != own_labels[:, None]).sum(axis=0)
 
 
 def vote_shares(
@@ -55,3 +72,8 @@ def vote_shares(
     votes = np.zeros((len(distances), n_classes))
     count_votes(np.ascontiguousarray(distances), labels, k, votes)
     return votes / k
+
+
+def list_shares(neighbor_labels: NDArray[np.int64], n_classes: int) -> NDArray[np.float64]:
+    """Give each class its share of the labels on lists, shape (m, k), as shape (m, G)."""
+    return (neighbor_labels[:, :, None] == np.arange(n_classes)).mean(axis=1)

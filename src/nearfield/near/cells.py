@@ -5,7 +5,6 @@ points, and the rest by reference points. Cells, like the sums over them, are ma
 points of one machine, or for a shard of them.
 """
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from nearfield.near._hashing import row_uniforms
 from nearfield.prediction import euclidean_distances_to
-from nearfield.sampling.cell_sums import CellTable
+from nearfield.sampling.cell_table import BLOCK, CellTable
 
 N_WHOLE = 4_096
 """So many of the nearest points, about, are sources as they are."""
@@ -22,10 +21,23 @@ N_WHOLE = 4_096
 MAX_EXACT = 16_384
 """Up to so many points all are."""
 
-_POINTS_A_CELL = 128
-_MAX_CELLS = 2_048
+N_SEEN = 16_384
+"""So many, about, are sources as they are in the sums that are made for single points."""
+
+N_SEEN_APPROXIMATE = 8_192
+"""So many with approximate search, which is asked for where time counts."""
+
+N_SEEN_FIT = 8_192
+"""So many in the sums that fit the parameters, where errors of single points average out."""
+
+N_SEEN_WIDE = 2_048
+"""So many in these where the kernel is as wide as all points are apart."""
+
+_POINTS_A_CELL = 32
+_MAX_CELLS = 4_096
 _SOURCE_STREAM, _SHIFT_STREAM = 10, 11
 _VALUES_AT_ONCE = 2**22
+_FAR_AWAY = 1e15  # its square is still a float32
 
 
 def n_cells(n_points: int) -> int:
@@ -36,6 +48,11 @@ def n_cells(n_points: int) -> int:
 def n_whole(n_points: int) -> int:
     """Choose how many of the nearest points to take as they are, of the points of all shards."""
     return n_points if n_points <= MAX_EXACT else N_WHOLE
+
+
+def n_seen(n_points: int, search: str) -> int:
+    """Choose how many of the nearest points a single point sees as they are."""
+    return min(n_points, N_SEEN, N_SEEN if search == "exact" else N_SEEN_APPROXIMATE)
 
 
 def target_shifts(rows: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
@@ -66,6 +83,7 @@ def sort_into_cells(
     *,
     power: int = 2,
     rows: NDArray[np.int64] | None = None,
+    cell_of: NDArray[Any] | None = None,
     n_jobs: int | None = None,
 ) -> tuple[NDArray[np.int64], CellTable]:
     """Sort points by cell, and in each cell by a uniform number that belongs to the row.
@@ -82,6 +100,8 @@ def sort_into_cells(
         2 for Euclidean distances, 1 for Manhattan distances.
     rows : ndarray of int, shape (n,), optional
         The numbers of the points among those of all shards.
+    cell_of : ndarray of int, shape (n,), optional
+        By `nearest_centre`, if it is known.
     n_jobs : int, optional
 
     Returns
@@ -91,18 +111,21 @@ def sort_into_cells(
     table : CellTable
         Its sizes are those of these points; for sums over shards, replace them by their sum.
     """
-    cell_of = nearest_centre(points, centres, n_jobs)
+    if cell_of is None:
+        cell_of = nearest_centre(points, centres, n_jobs)
     rows = np.arange(len(points)) if rows is None else rows
     keys = cell_of + row_uniforms(rows, seed, _SOURCE_STREAM)
     order = np.argsort(keys, kind="stable")
     starts = np.searchsorted(cell_of[order], np.arange(len(centres) + 1))
+    blocks, block_starts = _cell_blocks(points, centres, order, starts)
     table = CellTable(
         centres=np.ascontiguousarray(centres),
         centre_columns=_as_columns(centres),
         sizes=np.diff(starts),
         starts=starts,
         keys=keys[order],
-        columns=_cell_columns(points, centres, order, starts),
+        blocks=blocks,
+        block_starts=block_starts,
         reference_columns=_as_columns(references),
         reference_cells=nearest_centre(references, centres, n_jobs),
         power=power,
@@ -110,17 +133,36 @@ def sort_into_cells(
     return order, table
 
 
-def _cell_columns(points, centres, order, starts) -> NDArray[np.float32]:
-    """Lay the points out by cell and feature, relative to the centres.
+def without_cells(n_points: int, n_references: int, n_features: int) -> CellTable:
+    """Make the table of a metric that cells do not know: all points are far."""
+    none = np.empty(0, dtype=np.float32)
+    return CellTable(
+        centres=np.zeros((1, n_features)),
+        centre_columns=none,
+        sizes=np.array([n_points]),
+        starts=np.zeros(2, dtype=np.int64),
+        keys=np.empty(0),
+        blocks=none.reshape(0, n_features, BLOCK),
+        block_starts=np.zeros(2, dtype=np.int64),
+        reference_columns=none,
+        reference_cells=np.zeros(n_references, dtype=np.int64),
+        power=1,
+    )
 
-    No digits go for where a cell is, and what is read together lies together.
+
+def _cell_blocks(points, centres, order, starts) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Lay the points out by cell, eight at a time and feature by feature, relative to the centres.
+
+    No digits go for where a cell is, and what is read together lies together. What fills the last
+    block of a cell is far from everything.
     """
-    columns = np.empty(points.size, dtype=np.float32)
-    n_features = points.shape[1]
-    for cell, (start, end) in enumerate(pairwise(starts)):
-        relative = points[order[start:end]] - centres[cell]
-        columns[start * n_features : end * n_features] = relative.T.ravel()
-    return columns
+    block_starts = np.concatenate([[0], np.cumsum(-(-np.diff(starts) // BLOCK))])
+    cell_of = np.repeat(np.arange(len(centres)), np.diff(starts))
+    slots = np.arange(len(order)) - starts[cell_of] + BLOCK * block_starts[cell_of]
+    padded = np.full((BLOCK * block_starts[-1], points.shape[1]), _FAR_AWAY, dtype=np.float32)
+    padded[slots] = points[order] - centres[cell_of]
+    blocks = padded.reshape(-1, BLOCK, points.shape[1]).transpose(0, 2, 1)
+    return np.ascontiguousarray(blocks), block_starts
 
 
 def _as_columns(points: Any) -> NDArray[np.float32]:

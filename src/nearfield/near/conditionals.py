@@ -3,15 +3,12 @@
 from dataclasses import dataclass, field
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 
 from nearfield.field import LabelField
 from nearfield.near._family import FamilyOfNearField
 from nearfield.near.field import NearField
-from nearfield.sampling.near_support import Neighborhood
-
-_N_AT_ONCE = 512
+from nearfield.near.support_table import SupportTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,28 +21,23 @@ class NearConditionals(FamilyOfNearField):
     Attributes
     ----------
     near_field : NearField
-    neighborhood : Neighborhood
-        Of the sites.
+    labels : ndarray of int, shape (n_sites,)
+    table : SupportTable
+        The support of the sites.
     external_field : ndarray, shape (G,), optional
-    n_jobs : int, optional
     """
 
     near_field: NearField
-    neighborhood: Neighborhood = field(repr=False)
+    labels: NDArray[np.int64] = field(repr=False)
+    table: SupportTable = field(repr=False)
     external_field: ArrayLike | None = None
-    n_jobs: int | None = None
 
     has_joint = False
 
     @property
     def n_points(self) -> int:
         """The number of sites."""
-        return len(self.neighborhood.sites)
-
-    @property
-    def labels(self) -> NDArray[np.int64]:
-        """The labels of the sites."""
-        return self.near_field.labels[self.neighborhood.sites]
+        return len(self.labels)
 
     @property
     def scale_steps(self) -> NDArray[np.float64]:
@@ -64,13 +56,4 @@ class NearConditionals(FamilyOfNearField):
 
         `labels` are not read: those of all training points are known.
         """
-        sigmas = np.array([scale])
-
-        def part(start: int) -> NDArray[np.float64]:
-            some = slice(start, start + _N_AT_ONCE)
-            return self.near_field.support(self.neighborhood.part(some), sigmas)[:, 0]
-
-        parts = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
-            delayed(part)(start) for start in range(0, self.n_points, _N_AT_ONCE)
-        )
-        return np.concatenate(parts)
+        return self.table.at(np.array([scale]))[:, 0]

@@ -1,13 +1,12 @@
 """How far class probabilities in the near field may be off, measured."""
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
-from nearfield.near._measure import Ruler
 from nearfield.near.cells import MAX_EXACT
 from nearfield.near.field import NearField
-from nearfield.sampling.near_support import Neighborhood
+from nearfield.sampling.near_terms import Neighborhood
 
 N_CHECKED = 256
 """So many normalisers, those of the last references, are compared with exact ones."""
@@ -16,51 +15,51 @@ _QUANTILE = 0.99
 
 
 def neighborhood_error(
-    near_field: NearField,
-    neighborhood: Neighborhood,
+    varied: tuple[NDArray[np.float64], NDArray[np.float64]],
     beta: float,
-    sigma: float,
-    normalizer_error: float = 0.0,
+    external_field: ArrayLike | None = None,
 ) -> float:
     r"""Measure by how much the class probabilities of some points may be off.
 
-    Half of the references give one answer and the other half another. With :math:`p` from all of
-    them, half the difference estimates the error of :math:`p`. To this comes the change of
-    :math:`p` as all normalisers change by their error. The 99% quantile over the points.
+    All that is estimated is changed by as much as it may be off, each in a direction of its own
+    at random, and then the other way round. With :math:`p_+` and :math:`p_-` that follow,
+    :math:`|p_+ - p_-| / 2` is distributed as the error of :math:`p` is. Its 99% quantile over the
+    points, of the class that it is largest for.
+
+    Parameters
+    ----------
+    varied : tuple of two ndarray, shape (m, G)
+        The support of the points, with either sign, by `varied_support`.
+    beta : float
+        Where the posterior is.
+    external_field : ndarray, shape (G,), optional
+    """
+    alpha = 0.0 if external_field is None else np.asarray(external_field)
+    one, other = (softmax(alpha + beta * support, axis=1) for support in varied)
+    return float(np.quantile(0.5 * np.abs(one - other).max(axis=1), _QUANTILE))
+
+
+def varied_support(
+    near_field: NearField, neighborhood: Neighborhood, sigma: float, normalizer_error: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Compute the support of points at sigma with all that is estimated off, either way.
 
     Parameters
     ----------
     near_field : NearField
     neighborhood : Neighborhood
         Of the points.
-    beta, sigma : float
-        Where the posterior is.
+    sigma : float
     normalizer_error : float
         Of the log normalisers, by `normalizer_error`.
     """
-    alpha = 0.0 if near_field.external_field is None else np.asarray(near_field.external_field)
-    sigmas = np.array([sigma])
-
-    def probabilities(support: NDArray[np.float64]) -> NDArray[np.float64]:
-        return softmax(alpha + beta * support, axis=1)
-
-    by_half = []
-    for half in (slice(0, None, 2), slice(1, None, 2)):
-        halved = near_field.changed(references=near_field.references[half])
-        seen = neighborhood._replace(
-            far_distances=np.ascontiguousarray(neighborhood.far_distances[:, half])
+    one, other = (
+        near_field.sums_at([sigma], sign=sign, normalizer_error=normalizer_error).support(
+            neighborhood
         )
-        by_half.append(probabilities(halved.support(seen, sigmas)[:, 0]))
-    # Where the references are all points there is no error to halve.
-    share_left_out = 1.0 - len(near_field.references) / near_field.n_points
-    from_references = 0.5 * np.sqrt(share_left_out) * np.abs(by_half[0] - by_half[1]).max(axis=1)
-    support = near_field.support(neighborhood, sigmas)[:, 0]
-    back = support - near_field.support(neighborhood, sigmas, is_joint=False)[:, 0]
-    higher, lower = (
-        probabilities(support + sign * normalizer_error * back) for sign in (1.0, -1.0)
+        for sign in (1.0, -1.0)
     )
-    from_normalizers = 0.5 * np.abs(higher - lower).max(axis=1)
-    return float(np.quantile(np.hypot(from_references, from_normalizers), _QUANTILE))
+    return (one.out + one.back)[:, 0], (other.out + other.back)[:, 0]
 
 
 def normalizer_error(near_field: NearField, sigma: float) -> float:
@@ -68,11 +67,10 @@ def normalizer_error(near_field: NearField, sigma: float) -> float:
 
     Some of them are summed again, exactly. Zero for metrics whose sums are not by cells.
     """
-    ruler = Ruler(near_field.metric, near_field.metric_params)
-    if near_field.n_points <= MAX_EXACT or ruler.power(near_field.points) is None:
+    if near_field.n_points <= MAX_EXACT or near_field.power is None:
         return 0.0
     rows = near_field.references[-N_CHECKED:]
     exact = near_field.exact_normalizers(rows)
     found = near_field.normalizers.at(np.array([sigma]), rows)
-    gaps = found - exact.at(np.array([sigma]), np.arange(len(rows)))
+    gaps = found - exact.at(np.array([sigma]))
     return float(np.sqrt(np.mean(gaps**2)))

@@ -9,27 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nearfield.distances.neighbors import NeighborIndex
-from nearfield.near._hashing import sample_rows
+from nearfield.inference._progress import progress
 from nearfield.near._measure import Ruler
 from nearfield.near._rows import sum_normalizers_by_rows, without_themselves
-from nearfield.near.cells import n_cells, sort_into_cells
+from nearfield.near._summing import SummingField
+from nearfield.near.cells import n_cells, nearest_centre, sort_into_cells
+from nearfield.near.drawn import reference_rows, site_rows
 from nearfield.near.normalizers import Normalizers, exact_sums, sum_normalizers
+from nearfield.near.quick_index import quick_index
 from nearfield.near.scales import TabulatedScales, nearest_elsewhere, usual_scales
-from nearfield.near.tables import scale_table, training_table
-from nearfield.sampling.near_radius import near_radius_support
-from nearfield.sampling.near_support import (
-    Neighborhood,
-    ScaleTable,
-    TrainingTable,
-    near_support,
-)
-from nearfield.weights import RADIUS_EPSILON
-
-N_REFERENCES = 4_096
-"""So many points, drawn at random, stand for all that are not near."""
-
-MAX_ALL_REFERENCES = 8_192
-"""Up to so many points all do, and no sum is an estimate."""
+from nearfield.near.support_table import SupportTable, n_batches, tabulate
+from nearfield.sampling.near_terms import Neighborhood
 
 N_PROBED = 512
 """So many references tell how near the nearest points are."""
@@ -37,19 +27,21 @@ N_PROBED = 512
 N_PROBED_NEIGHBORS = 16
 """So many neighbours of each are looked at, for the first ones may be in the same place."""
 
-_REFERENCE_STREAM = 1
+_SHARED = ("index", "cells", "_place_of", "_plain_sources")  # by fields of the same points
 
 
 @dataclass(frozen=True, eq=False)
-class NearField:
+class NearField(SummingField):
     r"""The training points of a label field, prepared for near neighbours and a background.
 
-    A point has K near neighbours N. Of the other points, the references F stand for all,
+    A point sees its K nearest neighbours and the 16,384 points, about, in the cells around it: N.
+    Of the others, the references F stand for all,
 
-    .. math:: \sum_j a_j \approx \sum_{j \in N} a_j + \frac{n - K}{|F|} \sum_{j \in F} a_j
+    .. math:: \sum_j a_j \approx \sum_{j \in N} a_j + \frac{n - |N|}{|F|} \sum_{j \in F} a_j
 
-    in every sum that its support is made of. Nothing is left out. With all points as references
-    the sums are exact.
+    in every sum that its support is made of. Nothing is left out; up to 16,384 points the sums
+    are exact. By a metric that cells do not know, N are the K nearest ones alone, and up to 8,192
+    points all are references.
 
     Attributes
     ----------
@@ -73,6 +65,8 @@ class NearField:
     seed : int
         Of what was drawn.
     external_field : ndarray, shape (G,), optional
+    cell_of : ndarray of int, shape (n,), optional
+        The cell of each point, by its centre.
     """
 
     points: Any = field(repr=False)
@@ -89,6 +83,7 @@ class NearField:
     search: str = "exact"
     seed: int = 0
     external_field: ArrayLike | None = None
+    cell_of: NDArray[np.int32] | None = field(repr=False, default=None)
 
     has_joint = False
     is_discrete = False
@@ -114,24 +109,27 @@ class NearField:
         """Draw the references and sum the normalisers; all parameters are as the attributes."""
         n_points = points.shape[0]
         ruler = Ruler(metric, dict(metric_params or {}))
-        index = NeighborIndex.of(points, metric=metric, metric_params=ruler.params, search=search)
+        index = quick_index(points, metric=metric, metric_params=ruler.params, search=search)
         n_neighbors = min(n_neighbors, n_points - 1)
         references = reference_rows(n_points, n_neighbors, seed, n_references)
         longest = ruler.longest(points)
         nearest = _nearest_distances(points, references[:N_PROBED], index)
         low, high = scale_range = usual_scales(kernel, nearest, longest)
         scales = TabulatedScales.covering(kernel, low, high)
-        progress: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose}
+        options: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose}
         power = ruler.power(points)
+        cell_of = None
         if power is None:
             normalizers = sum_normalizers_by_rows(
-                points, index, references, ruler, scales, **progress
+                points, index, references, ruler, scales, **options
             )
         else:
             centres = points[references[: n_cells(n_points)]]
-            far = points[references]
-            order, table = sort_into_cells(points, centres, far, seed, power=power, n_jobs=n_jobs)
-            normalizers = sum_normalizers(points, order, table, scales, seed, **progress)
+            cell_of = nearest_centre(points, centres, n_jobs).astype(np.int32)
+            cells = sort_into_cells(
+                points, centres, points[references], seed, power=power, cell_of=cell_of
+            )
+            normalizers = sum_normalizers(points, *cells, scales, seed, **options)
         return cls(
             points,
             labels,
@@ -146,24 +144,16 @@ class NearField:
             ruler.params,
             search,
             seed,
-        )._with_index(index)
-
-    @property
-    def n_points(self) -> int:
-        """The number of training points."""
-        return self.points.shape[0]
-
-    @property
-    def is_smooth(self) -> bool:
-        """Whether the field changes smoothly with sigma."""
-        return self.kernel != "radius"
+            cell_of=cell_of,
+        )._knowing(index=index)
 
     def changed(self, **changes: Any) -> "NearField":
-        """Make another one of the same points with the same index."""
-        return replace(self, **changes)._with_index(self.index)
+        """Make another one of the same points with the same index and cells."""
+        known = {name: self.__dict__[name] for name in _SHARED if name in self.__dict__}
+        return replace(self, **changes)._knowing(**known)
 
-    def _with_index(self, index: NeighborIndex) -> "NearField":
-        self.__dict__["index"] = index  # else it would be built anew
+    def _knowing(self, **known: Any) -> "NearField":
+        self.__dict__.update(known)  # else it would be made anew
         return self
 
     def __getstate__(self) -> dict[str, Any]:
@@ -172,7 +162,7 @@ class NearField:
     def look(
         self, points: Any, sites: NDArray[np.int64] | None = None, **options: Any
     ) -> Neighborhood:
-        """See what some points are near to, and how far the references are.
+        """See what some points are near to.
 
         Parameters
         ----------
@@ -184,19 +174,52 @@ class NearField:
         """
         n_found = self.n_neighbors + (sites is not None)
         found = self.index.query(points, n_found, **options)
-        far_distances = self._ruler.distances(points, self._reference_points)
         if sites is None:
             sites = np.full(points.shape[0], -1)
         else:
             found = without_themselves(*found, sites)
-        distances, index = found
+        return self.neighborhood_of(points, *found, sites)
+
+    def neighborhood_of(
+        self,
+        points: Any,
+        distances: NDArray[np.float64],
+        index: NDArray[np.int64],
+        sites: NDArray[np.int64],
+    ) -> Neighborhood:
+        """Put together what was found near to some points."""
+        n_points, none = len(sites), np.empty((len(sites), 0))
+        is_by_cells = self.power is not None
         return Neighborhood(
-            np.ascontiguousarray(distances), np.ascontiguousarray(index), far_distances, sites
+            np.ascontiguousarray(distances),
+            np.ascontiguousarray(index),
+            np.ascontiguousarray(points, dtype=np.float64) if is_by_cells else none,
+            (none if is_by_cells else self._ruler.distances(points, self._reference_points))
+            .astype(np.float32)
+            .reshape(n_points, -1),
+            sites,
         )
 
     def look_from(self, sites: NDArray[np.int64], **options: Any) -> Neighborhood:
         """See what some of the training points are near to."""
         return self.look(self.points[sites], sites, **options)
+
+    def tabulate(
+        self, sites: NDArray[np.int64], *, n_jobs: int | None = None, verbose: int = 0
+    ) -> tuple[Neighborhood, SupportTable]:
+        """See what some training points are near to; compute their support at all scales."""
+        scales = self.site_scales
+        with progress(len(sites), "neighbours", verbose) as advance:
+            neighborhood = self.look_from(sites, n_jobs=n_jobs, advance=advance)
+        with progress(len(sites) * n_batches(scales), "conditionals", verbose) as advance:
+            table = tabulate(
+                neighborhood, scales, self.coarse_sums_at, n_jobs=n_jobs, advance=advance
+            )
+        return neighborhood, table
+
+    def site_table(self, n_sites: int) -> SupportTable:
+        """Compute the support of the first ones of the sites at all scales."""
+        return self.tabulate(site_rows(self.n_points, n_sites, self.seed))[1]
 
     def exact_normalizers(self, rows: NDArray[np.int64]) -> Normalizers:
         """Sum the normalisers of some training points again, over all others as they are."""
@@ -229,64 +252,19 @@ class NearField:
         -------
         support : ndarray, shape (m, n_sigmas, G)
         """
-        return self._sums(neighborhood, sigmas, is_joint)[0]
-
-    def log_sums(
-        self, neighborhood: Neighborhood, sigmas: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Give the log of a smooth kernel summed over all training points, shape (m, n_sigmas)."""
-        return self._sums(neighborhood, sigmas, False)[1]
-
-    def _sums(
-        self, neighborhood: Neighborhood, sigmas: NDArray[np.float64], is_joint: bool
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        scales = self.scale_table(np.asarray(sigmas, dtype=np.float64))
-        shape = len(neighborhood.sites), len(scales.values)
-        support, log_sums = np.empty((*shape, self.n_classes)), np.empty(shape)
-        if self.is_smooth:
-            near_support(neighborhood, self.training_table, scales, is_joint, support, log_sums)
-        else:
-            near_radius_support(
-                neighborhood, self.training_table, scales, is_joint, RADIUS_EPSILON, support
-            )
-        return support, log_sums
+        support = self.sums_at(sigmas).support(neighborhood, is_joint)
+        return support.out + support.back if is_joint else support.out
 
     @cached_property
     def index(self) -> NeighborIndex:
         """The index over the points."""
-        return NeighborIndex.of(
+        return quick_index(
             self.points, metric=self.metric, metric_params=self.metric_params, search=self.search
         )
 
     @cached_property
-    def training_table(self) -> TrainingTable:
-        """What compiled sums need to know of the training points."""
-        return training_table(
-            self.n_points, self.labels, self.normalizers, self.references, self.n_classes
-        )
-
-    def scale_table(self, sigmas: NDArray[np.float64]) -> ScaleTable:
-        """Prepare sums at some sigmas."""
-        return scale_table(sigmas, self.n_points, self.normalizers, self.references)
-
-    @cached_property
-    def _ruler(self) -> Ruler:
-        return Ruler(self.metric, self.metric_params)
-
-    @cached_property
     def _reference_points(self) -> Any:
         return self.points[self.references]
-
-
-def reference_rows(
-    n_points: int, n_neighbors: int, seed: int, n_references: int | None = None
-) -> NDArray[np.int64]:
-    """Draw the references; fewer of them are the first ones of more."""
-    if n_references is None:
-        n_references = n_points if n_points <= MAX_ALL_REFERENCES else N_REFERENCES
-    # Twice as many as neighbours: some of them are sure not to be neighbours.
-    size = min(max(n_references, 2 * n_neighbors), n_points)
-    return sample_rows(n_points, size, seed, _REFERENCE_STREAM)
 
 
 def _nearest_distances(

@@ -1,19 +1,17 @@
 """Fitting the near field: how many neighbours, the posterior, and how far off the result may be."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearfield.inference import Posterior
-from nearfield.inference._progress import progress
-from nearfield.near._hashing import sample_rows
 from nearfield.near.conditionals import NearConditionals
-from nearfield.near.error import neighborhood_error, normalizer_error
+from nearfield.near.drawn import site_rows
+from nearfield.near.error import neighborhood_error, normalizer_error, varied_support
 from nearfield.near.field import NearField
-from nearfield.sampling.near_support import Neighborhood
+from nearfield.sampling.near_terms import Neighborhood
 
 N_SITES = 4_096
 """So many conditionals, drawn at random, fit the parameters where there are many points."""
@@ -29,8 +27,6 @@ GOAL = 0.005
 
 N_PILOT = 512
 """So many of them choose the number of neighbours."""
-
-_SITE_STREAM = 2
 
 Infer = Callable[[NearConditionals], tuple[NearConditionals, Posterior]]
 
@@ -80,13 +76,20 @@ def fit_near_field(
     if n_neighbors is None:
         n_neighbors = choose_neighbors(near_field, infer, **options)
     near_field = near_field.changed(n_neighbors=min(n_neighbors, near_field.n_points - 1))
-    conditionals = conditionals_at(near_field, n_sites(near_field.n_points), **options)
+    neighborhood, conditionals = seen_conditionals(
+        near_field, n_sites(near_field.n_points), **options
+    )
     conditionals, posterior = infer(conditionals)
     near_field = near_field.changed(external_field=conditionals.external_field)
+    return NearFit(near_field, posterior, error_at(near_field, neighborhood, posterior))
+
+
+def error_at(near_field: NearField, neighborhood: Neighborhood, posterior: Posterior) -> float:
+    """Measure the error of class probabilities of some points, where the posterior is."""
     beta, sigma = middle_of(posterior)
     off_by = normalizer_error(near_field, sigma)
-    error = neighborhood_error(near_field, conditionals.neighborhood, beta, sigma, off_by)
-    return NearFit(near_field, posterior, error)
+    varied = varied_support(near_field, neighborhood, sigma, off_by)
+    return neighborhood_error(varied, beta, near_field.external_field)
 
 
 def n_sites(n_points: int) -> int:
@@ -94,19 +97,18 @@ def n_sites(n_points: int) -> int:
     return n_points if n_points <= MAX_ALL_SITES else N_SITES
 
 
-def conditionals_at(
-    near_field: NearField, n_sites: int, *, n_jobs: int | None = None, verbose: int = 0
-) -> NearConditionals:
-    """Draw sites and find their neighbours."""
+def conditionals_at(near_field: NearField, n_sites: int, **options: Any) -> NearConditionals:
+    """Draw sites and compute their support; `options` are `n_jobs` and `verbose`."""
+    return seen_conditionals(near_field, n_sites, **options)[1]
+
+
+def seen_conditionals(
+    near_field: NearField, n_sites: int, **options: Any
+) -> tuple[Neighborhood, NearConditionals]:
+    """Do so, and tell what the sites are near to."""
     sites = site_rows(near_field.n_points, n_sites, near_field.seed)
-    with progress(len(sites), "neighbours", verbose) as advance:
-        neighborhood = near_field.look_from(sites, n_jobs=n_jobs, advance=advance)
-    return NearConditionals(near_field, neighborhood, n_jobs=n_jobs)
-
-
-def site_rows(n_points: int, n_sites: int, seed: int) -> NDArray[np.int64]:
-    """Draw sites; fewer of them are the first ones of more."""
-    return sample_rows(n_points, n_sites, seed, _SITE_STREAM)
+    neighborhood, table = near_field.tabulate(sites, **options)
+    return neighborhood, NearConditionals(near_field, near_field.labels[sites], table)
 
 
 def middle_of(posterior: Posterior) -> tuple[float, float]:
@@ -120,19 +122,24 @@ def middle_of(posterior: Posterior) -> tuple[float, float]:
 def choose_neighbors(near_field: NearField, infer: Infer, **options: Any) -> int:
     """Double the number of neighbours until some sites need no more, by one search of them."""
     most = min(CHOICES[-1], near_field.n_points - 1)
-    pilot = conditionals_at(near_field.changed(n_neighbors=most), N_PILOT, **options)
+    near_field = near_field.changed(n_neighbors=most)
+    neighborhood, pilot = seen_conditionals(near_field, N_PILOT, **options)
     pilot, posterior = infer(pilot)
-    beta, sigma = middle_of(posterior)
-    off_by = normalizer_error(near_field, sigma)
     near_field = near_field.changed(external_field=pilot.external_field)
-    for n_neighbors in CHOICES:
-        seen = _nearest_only(pilot.neighborhood, n_neighbors)
-        if neighborhood_error(near_field, seen, beta, sigma, off_by) < GOAL:
-            break
-    return n_neighbors
+    return first_good(
+        error_at(near_field, nearest_only(neighborhood, n_neighbors), posterior)
+        for n_neighbors in CHOICES
+    )
 
 
-def _nearest_only(neighborhood: Neighborhood, n_neighbors: int) -> Neighborhood:
+def first_good(errors: Iterable[float]) -> int:
+    """Choose the first number of neighbours whose error is small enough, or else the last."""
+    good = (n for n, error in zip(CHOICES, errors, strict=True) if error < GOAL)
+    return next(good, CHOICES[-1])
+
+
+def nearest_only(neighborhood: Neighborhood, n_neighbors: int) -> Neighborhood:
+    """Shorten the lists of the nearest points."""
     return neighborhood._replace(
         near_distances=np.ascontiguousarray(neighborhood.near_distances[:, :n_neighbors]),
         near_index=np.ascontiguousarray(neighborhood.near_index[:, :n_neighbors]),

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from nearfield.inference._progress import progress
 from nearfield.near.cells import n_whole, sort_into_cells, target_shifts
 from nearfield.near.scales import TabulatedScales
-from nearfield.sampling.cell_sums import CellTable, cell_sums
+from nearfield.sampling.cell_sums import cell_sums
+from nearfield.sampling.cell_table import CellTable
 
 _N_TARGETS = 1_024  # at once
 
@@ -50,12 +51,24 @@ class Normalizers:
         """Make them of complete sums relative to distances that were given."""
         return cls(scales, nearest, np.log(np.maximum(sums, 1.0)).astype(np.float32))
 
-    def at(self, sigmas: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Interpolate the log totals of some points at any sigmas, shape (n_sigmas, n_rows)."""
+    def at(
+        self, sigmas: NDArray[np.float64], rows: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float64]:
+        """Interpolate the log totals of some points, or all, at any sigmas.
+
+        Returns
+        -------
+        log_totals : ndarray, shape (n_sigmas, n_rows)
+        """
         first, coefficients = self.scales.interpolation(self.scales.values_of(sigmas))
-        table = self.log_totals[rows]
-        columns = first[:, None] + np.arange(coefficients.shape[1])
-        return np.einsum("sc,rsc->sr", coefficients, table[:, columns])
+        table = self.log_totals if rows is None else self.log_totals[rows]
+        n_terms = coefficients.shape[1]
+        return np.stack(
+            [
+                np.einsum("rc,c->r", table[:, start : start + n_terms], some)
+                for start, some in zip(first, coefficients, strict=True)
+            ]
+        )
 
 
 def sum_normalizers(

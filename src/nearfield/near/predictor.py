@@ -9,19 +9,17 @@ from numpy.typing import NDArray
 
 from nearfield.field import check_external_field
 from nearfield.inference import Posterior
-from nearfield.near._average import NearSums, StepAverage
+from nearfield.near._average import NearSums, Probes, StepAverage
 from nearfield.near.field import NearField
-from nearfield.near.fit import conditionals_at
+from nearfield.near.support_table import SupportTable
 from nearfield.prediction._intervals import IntervalNodes
 from nearfield.prediction._predictor import measure_of, normalized
 from nearfield.prediction._rules import Measure
 from nearfield.prediction._smooth import smooth_average
-from nearfield.sampling.near_support import Neighborhood
 
 Floats = NDArray[np.float64]
 
 _N_PROBES = 32
-_FARTHER = 3.0
 _N_TYPICAL = 256
 _N_OUTLIER_SCALES = 8
 
@@ -50,7 +48,7 @@ class NearPredictor:
         """Average the class probabilities over the posterior, shape (m, G)."""
         return self.probabilities_seen(self.family.look(points))
 
-    def probabilities_seen(self, neighborhood: Neighborhood) -> Floats:
+    def probabilities_seen(self, neighborhood: Any) -> Floats:
         """Do so for points whose neighbours are known."""
         return normalized(self._average.probabilities(neighborhood))
 
@@ -78,10 +76,26 @@ class NearPredictor:
         """
         neighborhood = self.family.look(points)
         if self.family.is_smooth:
-            sums = self.family.log_sums(neighborhood, self._scales)
+            sums = self._outlier_sums.prepared.support(neighborhood, is_joint=False).log_sums
+            scales = self.family.normalizers.scales
+            powers = neighborhood.near_distances.min(axis=1) ** (2 if scales.is_squared else 1)
+            sums = sums - scales.values_of(self._scales) * powers[:, None]
             return (self._typical_sums - sums).mean(axis=1)
         kth_distances = np.sort(neighborhood.near_distances, axis=1)[:, self._typical_ranks]
         return (kth_distances / self._scales).mean(axis=1) - 1.0
+
+    def sigmas_of(self, method: str) -> Floats:
+        """Tell at which sigmas a method needs the support of new points.
+
+        Parameters
+        ----------
+        method : {"probabilities", "interval", "outlier_score"}
+        """
+        if method == "outlier_score":
+            return self._scales
+        if method == "interval" and not self.family.is_smooth:
+            return IntervalNodes.of(self._average, self._measure, self._external_field).nodes.scales
+        return self._average.sums.sigmas
 
     def on(self, near_field: NearField) -> "NearPredictor":
         """Do the same with what another field knows of the training points.
@@ -109,18 +123,8 @@ class NearPredictor:
         )
 
     @cached_property
-    def _probes(self) -> Neighborhood:
-        """Some training points as if they were new, each as it is and again farther from all."""
-        seen = conditionals_at(self.family, _N_PROBES).neighborhood
-        own_place = self.family.training_table.place_of_reference[seen.sites]
-        rows = np.flatnonzero(own_place >= 0)
-        seen.far_distances[rows, own_place[rows]] = np.inf  # a new point is not its own neighbour
-        return Neighborhood(
-            np.concatenate([seen.near_distances, _FARTHER * seen.near_distances]),
-            np.concatenate([seen.near_index, seen.near_index]),
-            np.concatenate([seen.far_distances, _FARTHER * seen.far_distances]),
-            np.full(2 * len(seen.sites), -1),
-        )
+    def _probes(self) -> Probes:
+        return Probes(self.family.site_table(_N_PROBES))
 
     @cached_property
     def _scales(self) -> Floats:
@@ -128,12 +132,16 @@ class NearPredictor:
         return np.unique(self.posterior.quantile(levels)[self.posterior.scale_name].to_numpy())
 
     @cached_property
-    def _typical(self) -> Neighborhood:
-        return conditionals_at(self.family, _N_TYPICAL).neighborhood
+    def _outlier_sums(self) -> NearSums:
+        return NearSums(self.family, self._scales, is_joint=False)
+
+    @cached_property
+    def _typical(self) -> SupportTable:
+        return self.family.site_table(_N_TYPICAL)
 
     @cached_property
     def _typical_sums(self) -> Floats:
-        return np.median(self.family.log_sums(self._typical, self._scales), axis=0)
+        return np.median(self._typical.log_sums(self._scales), axis=0)
 
     @cached_property
     def _typical_ranks(self) -> NDArray[np.int64]:

@@ -1,18 +1,18 @@
 """The scales at which totals are tabulated, and how others follow from them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearfield.prediction._rules import lagrange_basis
-from nearfield.sampling.scale_sums import N_TOGETHER, SumScales
+from nearfield.sampling.scale_sums import SumScales
 
 _N_RADII = 192  # counts of few points jump: many steps, so that few jumps fall into one
 _ROUNDING = 1e-6  # what brute force gets wrong of the distances between sparse points
 _N_SEQUENCES = 2  # rates an octave
 _MAX_OCTAVES = 48
-_N_NEIGHBORS = 6  # tabulated scales that an interpolated one is made of
+_N_NEIGHBORS = 8  # tabulated scales that an interpolated one is made of
 _N_RADIUS_NEIGHBORS = 2  # counts jump: nothing beyond a line
 
 
@@ -46,9 +46,21 @@ class TabulatedScales:
             return cls(kernel, low, max(ratio, 1.0 + 1e-9), _N_RADII)
         rates = np.sort(_rates(kernel, np.array([low, high])))
         n_needed = int(np.ceil(np.log2(rates[1] / rates[0]))) + 1
-        n_octaves = min(N_TOGETHER * -(-n_needed // N_TOGETHER), _MAX_OCTAVES)
+        n_octaves = min(max(n_needed, _N_NEIGHBORS), _MAX_OCTAVES)
         ratio, n_scales = 2.0 ** (1.0 / _N_SEQUENCES), _N_SEQUENCES * n_octaves
         return cls(kernel, float(rates[1] / ratio ** (n_scales - 1)), ratio, n_scales)
+
+    def within(self, low: float, high: float) -> "TabulatedScales":
+        """Leave out the scales that are not needed between two sigmas, but for one at each end."""
+        ends = np.log(self.values_of(np.array([low, high])) / self.first) / np.log(self.ratio)
+        start = int(np.clip(np.floor(ends.min()), 0, self.n_scales - _N_NEIGHBORS))
+        stop = int(np.clip(np.ceil(ends.max()) + 1, start + _N_NEIGHBORS, self.n_scales))
+        return replace(self, first=self.first * self.ratio**start, n_scales=stop - start)
+
+    @property
+    def sigmas(self) -> NDArray[np.float64]:
+        """The same scales as sigmas."""
+        return np.sqrt(0.5 / self.values) if self.kernel == "gaussian" else self.values
 
     @property
     def is_squared(self) -> bool:
@@ -60,12 +72,15 @@ class TabulatedScales:
         """The rates or radii."""
         return self.first * self.ratio ** np.arange(float(self.n_scales))
 
+    def exponent(self, power: int) -> float:
+        """Give the exponent by which the kernel takes distances, as they are (1) or squared (2)."""
+        return (2.0 if self.is_squared else 1.0) / power
+
     def for_sums(self, power: int) -> SumScales:
         """Describe the scales for sums over distances that come as they are (1) or squared (2)."""
         is_radius = self.kernel == "radius"
         thresholds = (self.values**2 if is_radius else np.empty(0)).astype(np.float32)
-        exponent = (2.0 if self.is_squared else 1.0) / power
-        return SumScales(is_radius, exponent, self.first, _N_SEQUENCES, thresholds)
+        return SumScales(is_radius, self.exponent(power), self.first, _N_SEQUENCES, thresholds)
 
     def values_of(self, sigmas: NDArray[np.float64]) -> NDArray[np.float64]:
         """Turn sigmas into rates, or leave them as radii."""
@@ -78,7 +93,7 @@ class TabulatedScales:
 
         .. math:: \log T(\lambda) \approx \sum_c a_c \log T(\lambda_{f + c})
 
-        By the polynomial through the six tabulated scales around it, in the log of the scale; for
+        By the polynomial through the eight tabulated scales around it, in the log of the scale; for
         radii by a line. Outside the table the last value holds.
 
         Returns

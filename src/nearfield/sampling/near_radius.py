@@ -2,46 +2,77 @@
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
-from nearfield.sampling.near_support import log_total, mark_near, unmark_near
+from nearfield.sampling.near_terms import (
+    NEW,
+    Sight,
+    gather_terms,
+    make_terms,
+    mark_near,
+)
+
+_ZERO = np.float32(0.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def near_radius_support(neighborhood, training, scales, is_joint, epsilon, support):
-    """Fill in the support of each class under the radius kernel, as in `near_support`.
+def near_radius_sums(neighborhood, table, sources, scales, options, epsilon, out, back):
+    r"""Add the sums that the support of each class is made of, under the radius kernel.
 
-    The log totals are the logs of how many others are within each radius.
+    As `nearfield.sampling.near_support.near_sums`, but for what everybody weighs, however far,
+
+    .. math:: O_g = (1 - \epsilon) \sum_{j \in g} f_j 1[d_j < \sigma], \qquad
+              B_g = \sum_{j \in g} f_j 1[d_j < \sigma] \Big(\frac{1}{T_j + 1}
+              - \frac{\epsilon}{T_j + \epsilon}\Big)
+
+    The totals are those of the kernel as it is.
     """
-    n_near, n_far = neighborhood.near_index.shape[1], training.references.shape[0]
-    is_near = np.zeros(n_far, dtype=np.bool_)
-    n_points = training.n_points
-    for i in range(neighborhood.near_index.shape[0]):
+    n_whole, is_joint, adds_near = options
+    n_near, largest = neighborhood.near_index.shape[1], scales.values.max()
+    terms = make_terms(table, sources.references.shape[0], n_whole, out.shape[2])
+    is_near = np.zeros(sources.labels.shape[0], dtype=np.bool_)
+    tiers = np.zeros(table.sizes.shape[0], dtype=np.int8)
+    for i in range(neighborhood.sites.shape[0]):
         near, site = neighborhood.near_index[i], neighborhood.sites[i]
-        weight = mark_near(near, site, training, is_near)
-        added = 0.0 if site >= 0 else 1.0
-        for q in range(scales.values.shape[0]):
-            radius, row = scales.values[q], support[i, q]
-            row[:] = 0.0
-            back = np.zeros_like(row)
+        added = 1.0 if site == NEW else 0.0
+        sight = Sight(
+            neighborhood.points[i],
+            neighborhood.far_distances[i],
+            _ZERO,
+            np.float32(largest * largest),
+            0.0,
+            n_whole,
+            n_near + (1 if site >= 0 else 0),
+        )
+        mark_near(near, site, is_near, True)
+        gather_terms(sight, table, sources, scales, is_near, tiers, terms)
+        mark_near(near, site, is_near, False)
+        _add_terms(i, terms, scales, added, is_joint, epsilon, out, back)
+        if adds_near:
             for k in range(n_near):
-                j = near[k]
-                kernel = 1.0 if neighborhood.near_distances[i, k] < radius else epsilon
-                row[training.labels[j]] += kernel
-                if is_joint:
-                    total = epsilon * (n_points - 1)
-                    if training.nearest[j] < radius:
-                        total += (1.0 - epsilon) * np.exp(log_total(training, scales, j, q))
-                    back[training.labels[j]] += kernel / max(total + added * kernel, kernel)
-            for r in range(n_far):
-                if is_near[r]:
-                    continue
-                kernel = 1.0 if neighborhood.far_distances[i, r] < radius else epsilon
-                row[training.reference_labels[r]] += weight * kernel
-                if is_joint:
-                    total = scales.reference_totals[q, r]
-                    share = kernel / max(total + added * kernel, kernel)
-                    back[training.reference_labels[r]] += weight * share
-            total = row.sum()
-            for g in range(row.shape[0]):
-                row[g] = row[g] / total + back[g]
-        unmark_near(near, site, training, is_near)
+                g, distance = sources.labels[near[k]], neighborhood.near_distances[i, k]
+                for q in range(scales.values.shape[0]):
+                    if distance < scales.values[q]:
+                        out[i, q, g] += 1.0 - epsilon
+                        if is_joint:
+                            back[i, q, g] += _share(scales.totals[q, near[k]], added, epsilon)
+
+
+@register_jitable
+def _add_terms(i, terms, scales, added, is_joint, epsilon, out, back):
+    for g in range(out.shape[2]):
+        for t in range(terms.ends[g]):
+            power, weight = terms.out[g, t], terms.weight[g, t]
+            for q in range(scales.values.shape[0]):
+                if power < scales.values[q] * scales.values[q]:
+                    out[i, q, g] += weight * (1.0 - epsilon)
+                    if is_joint:
+                        total = scales.totals[q, terms.places[g, t]]
+                        back[i, q, g] += weight * _share(total, added, epsilon)
+
+
+@register_jitable
+def _share(total, added, epsilon):
+    """Give what a point within the radius has of a total beyond what one outside has."""
+    # A site is part of the total: its share of an estimated one is still at most all of it.
+    return 1.0 / max(total + added, 1.0) - epsilon / max(total + added * epsilon, epsilon)
