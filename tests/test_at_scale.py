@@ -326,6 +326,7 @@ def test_conditionals_of_training_points_are_densities_of_labels_left_out():
     np.testing.assert_allclose(found, expected, atol=1e-3)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:Expected class probabilities")
 def test_no_point_that_taught_a_metric_weighs_candidates(few_learn, monkeypatch):
     asked = []

@@ -41,7 +41,14 @@ def run(rng, model, n_points, n_classes):
     return standard_errors_off(posterior, exact_posterior(family, labels, priors))
 
 
-@pytest.mark.parametrize(("model", "n_points", "n_classes"), FIELDS)
+def _takes_long(model, n_points, n_classes):
+    marks = [pytest.mark.long] if (model, n_points) == ("k", 10) else []
+    return pytest.param(model, n_points, n_classes, marks=marks)
+
+
+@pytest.mark.parametrize(
+    ("model", "n_points", "n_classes"), [_takes_long(*field) for field in FIELDS]
+)
 def test_the_auxiliary_variable_draws_from_the_exact_posterior(rng, model, n_points, n_classes):
     off = run(rng, model, n_points, n_classes)
     assert max(off.values()) < MAX_OFF, off

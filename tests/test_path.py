@@ -84,6 +84,7 @@ def test_a_seed_gives_the_same_curve(random_field):
     np.testing.assert_array_equal(*curves)
 
 
+@pytest.mark.long
 def test_a_field_that_freezes_in_groups_warns():
     # Olive oils of a few growing areas: at large beta the areas cannot merge label by label.
     data, target = load_olive(return_X_y=True)
