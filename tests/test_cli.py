@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import typer
 from cli_files import error_of, iris_table, run
+from ctrl_c import listen_to_ctrl_c
 from typer.testing import CliRunner
 
 import nearfield
@@ -247,8 +248,7 @@ def test_ctrl_c_ends_the_installed_command_cleanly(tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # What a shell starts in the background ignores Ctrl-C, and so would this.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=listen_to_ctrl_c,
     )
     process.stdin.write("a,y\n" * 2**18)  # more than a pipe holds: returns once it is being read
     process.stdin.flush()

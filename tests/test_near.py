@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.special import softmax
-from sklearn.datasets import make_blobs, make_classification
+from shapes import SHAPES, imbalanced, uniform
 from sklearn.exceptions import ConvergenceWarning
 
 import nearfield
@@ -25,41 +25,8 @@ from nearfield.near.sparse import SparseFamily
 PSEUDO = {"inference": "pseudolikelihood", "random_state": 0}
 
 
-def clustered():
-    X, y = make_blobs(560, n_features=5, centers=12, cluster_std=2.0, random_state=0)
-    return X, y % 4
-
-
-def uniform():
-    rng = np.random.default_rng(0)
-    X = rng.random((560, 3))
-    score = np.sin(6 * X[:, 0]) + np.cos(5 * X[:, 1]) + X[:, 2] + 0.3 * rng.normal(size=560)
-    return X, np.digitize(score, [0.0, 1.0, 1.8])
-
-
-def high_dimensional():
-    return make_classification(
-        560, n_features=40, n_informative=15, n_classes=3, flip_y=0.05, random_state=1
-    )
-
-
-def imbalanced():
-    return make_classification(
-        560,
-        n_features=10,
-        n_informative=6,
-        n_classes=3,
-        weights=[0.9, 0.07, 0.03],
-        flip_y=0.02,
-        random_state=2,
-    )
-
-
-SHAPES = [clustered, uniform, high_dimensional, imbalanced]
-
-
 def split(shape, n_training=400):
-    X, y = shape()
+    X, y = shape(560)
     return X[:n_training], y[:n_training], X[n_training:], y[n_training:]
 
 

@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from nearfield.prediction._outliers import OutlierScale
+from nearfield.prediction._outliers import OutlierScale, typical_scales
 from nearfield.prediction._predictor import Predictor
 from nearfield.prediction._steps import NeighborAverage, gather
 
 _LEAST_CHUNK = 16
-_N_OUTLIER_SCALES = 8
 
 
 class ListPredictor(Predictor):
@@ -44,10 +43,4 @@ class ListPredictor(Predictor):
 
     @cached_property
     def _outlier_scale(self) -> OutlierScale:
-        levels = (np.arange(_N_OUTLIER_SCALES) + 0.5) / _N_OUTLIER_SCALES
-        ranks = np.unique(self.posterior.quantile(levels)["k"].to_numpy()).astype(np.int64) - 1
-        typical, none = self.family.typical, np.empty(0)
-        positive = typical[typical > 0.0]
-        unit = positive[0] if positive.size else 1.0
-        reaches = np.where(typical[ranks] > 0.0, typical[ranks], unit)
-        return OutlierScale(False, none, none, ranks, reaches)
+        return OutlierScale.of_neighbors(typical_scales(self.posterior), self.family.typical)

@@ -13,6 +13,7 @@ from nearfield.near._average import NearSums, Probes, StepAverage
 from nearfield.near.field import NearField
 from nearfield.near.support_table import SupportTable
 from nearfield.prediction._intervals import IntervalNodes
+from nearfield.prediction._outliers import typical_scales
 from nearfield.prediction._predictor import measure_of, normalized
 from nearfield.prediction._rules import Measure
 from nearfield.prediction._smooth import smooth_average
@@ -21,7 +22,6 @@ Floats = NDArray[np.float64]
 
 _N_PROBES = 32
 _N_TYPICAL = 256
-_N_OUTLIER_SCALES = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,8 +128,7 @@ class NearPredictor:
 
     @cached_property
     def _scales(self) -> Floats:
-        levels = (np.arange(_N_OUTLIER_SCALES) + 0.5) / _N_OUTLIER_SCALES
-        return np.unique(self.posterior.quantile(levels)[self.posterior.scale_name].to_numpy())
+        return typical_scales(self.posterior)
 
     @cached_property
     def _outlier_sums(self) -> NearSums:

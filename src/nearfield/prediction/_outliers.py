@@ -50,29 +50,26 @@ class OutlierScale:
     @classmethod
     def of(cls, posterior: Posterior, family: FieldFamily) -> "OutlierScale":
         """Look at the training points at scales of the posterior."""
-        levels = (np.arange(_N_SCALES) + 0.5) / _N_SCALES
-        scales = np.unique(posterior.quantile(levels)[posterior.scale_name].to_numpy())
-        none = np.empty(0)
+        scales = typical_scales(posterior)
         if isinstance(family, DistanceFamily) and family.is_smooth:
             is_squared, rates = kernel_rates(family, scales)
-            return cls(
-                is_squared,
-                rates,
-                _typical_sums(family, rates, is_squared),
-                none.astype(np.int64),
-                none,
-            )
+            typical_sums = _typical_sums(family, rates, is_squared)
+            return cls(is_squared, rates, typical_sums, np.empty(0, dtype=np.int64), np.empty(0))
         # The first column is the distance of a point to itself.
         kth_distances = np.median(np.sort(family.distances, axis=1), axis=0)[1:]  # type: ignore[attr-defined]
         if family.is_discrete:
-            ranks = scales.astype(np.int64) - 1
-            reaches = kth_distances[ranks]
-        else:
-            ranks = np.maximum(np.searchsorted(kth_distances, scales) - 1, 0)
-            reaches = scales
-        positive = kth_distances[kth_distances > 0.0]
+            return cls.of_neighbors(scales, kth_distances)
+        ranks = np.maximum(np.searchsorted(kth_distances, scales) - 1, 0)
+        return cls(False, np.empty(0), np.empty(0), ranks, scales)
+
+    @classmethod
+    def of_neighbors(cls, ks: Floats, kth_distances: Floats) -> "OutlierScale":
+        """Take for each k what is typical as the unit; for zero, the next larger distance."""
+        ranks = ks.astype(np.int64) - 1
+        reaches, positive = kth_distances[ranks], kth_distances[kth_distances > 0.0]
         unit = positive[0] if positive.size else 1.0
-        return cls(False, none, none, ranks, np.where(reaches > 0.0, reaches, unit))
+        units = np.where(reaches > 0.0, reaches, unit)
+        return cls(False, np.empty(0), np.empty(0), ranks, units)
 
     def score(self, distances: Floats) -> Floats:
         """Score new points by their distances to the training points, shape (m, n)."""
@@ -82,6 +79,12 @@ class OutlierScale:
             return (self.typical_sums - sums).mean(axis=1)
         kth_distances = np.partition(distances, np.unique(self.ranks), axis=1)[:, self.ranks]
         return (kth_distances / self.reaches).mean(axis=1) - 1.0
+
+
+def typical_scales(posterior: Posterior) -> Floats:
+    """Choose a few scales that share the posterior evenly."""
+    levels = (np.arange(_N_SCALES) + 0.5) / _N_SCALES
+    return np.unique(posterior.quantile(levels)[posterior.scale_name].to_numpy())
 
 
 def _typical_sums(family: DistanceFamily, rates: Floats, is_squared: bool) -> Floats:

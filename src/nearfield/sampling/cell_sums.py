@@ -13,7 +13,6 @@ from nearfield.sampling.cell_table import (
     BLOCK,
     fill_powers,
     measure_blocks,
-    take_difference,
     window_of,
 )
 from nearfield.sampling.scale_sums import ITSELF, N_AT_ONCE, add_sums, raise_to, smallest_of
@@ -59,12 +58,11 @@ def cell_sums(targets, places, shifts, table, n_whole, scales, is_given, minima,
     factors = np.empty(n_cells + 2)
     to_centres = np.empty(n_cells, dtype=np.float32)
     tiers = np.empty(n_cells, dtype=np.int8)
-    relative, nowhere = np.empty(targets.shape[1], dtype=np.float32), np.zeros(targets.shape[1])
+    single = np.empty(targets.shape[1], dtype=np.float32)
     for i in range(targets.shape[0]):
-        take_difference(targets[i], nowhere, relative)
-        fill_powers(relative, table.centre_columns, 0, n_cells, table.power, to_centres)
-        choose_tiers(to_centres, table.sizes, n_whole, tiers)
-        target = targets[i], places[i], shifts[i], relative
+        single[:] = targets[i]
+        tiers_around(single, table, n_whole, to_centres, tiers)
+        target = targets[i], single, places[i], shifts[i]
         n_segments = _gather(target, table, n_whole, tiers, powers, starts, factors)
         stop = starts[n_segments]
         if stop == 0:
@@ -94,18 +92,25 @@ def mark_reached(targets, table, n_whole, shard_of, is_reached):
     n_cells = table.sizes.shape[0]
     to_centres = np.empty(n_cells, dtype=np.float32)
     tiers = np.empty(n_cells, dtype=np.int8)
-    relative, nowhere = np.empty(targets.shape[1], dtype=np.float32), np.zeros(targets.shape[1])
+    single = np.empty(targets.shape[1], dtype=np.float32)
     for i in range(targets.shape[0]):
-        take_difference(targets[i], nowhere, relative)
-        fill_powers(relative, table.centre_columns, 0, n_cells, table.power, to_centres)
-        choose_tiers(to_centres, table.sizes, n_whole, tiers)
+        single[:] = targets[i]
+        tiers_around(single, table, n_whole, to_centres, tiers)
         for c in range(n_cells):
             if tiers[c] > 0 and table.sizes[c] > 0:
                 is_reached[i, shard_of[c]] = True
 
 
 @register_jitable
-def choose_tiers(to_centres, sizes, n_whole, tiers):
+def tiers_around(single, table, n_whole, to_centres, tiers):
+    """Measure from a point, in single precision, to the cells, and choose among them."""
+    n_cells = table.sizes.shape[0]
+    fill_powers(single, table.centre_columns, 0, n_cells, table.power, to_centres)
+    _choose_tiers(to_centres, table.sizes, n_whole, tiers)
+
+
+@register_jitable
+def _choose_tiers(to_centres, sizes, n_whole, tiers):
     """Choose the nearest cells (1), those around them (2) and the rest (0), by bins of distance."""
     lowest, highest = to_centres.min(), to_centres.max()
     scale = (_N_BINS - 1) / max(highest - lowest, np.float32(1e-30))
@@ -135,7 +140,7 @@ def choose_tiers(to_centres, sizes, n_whole, tiers):
 @register_jitable
 def _gather(target, table, n_whole, tiers, powers, starts, factors):
     """Measure to the sources, segment after segment; return the number of segments."""
-    point, place, shift, relative = target
+    point, single, place, shift = target
     n_segments = _gather_cells(
         point,
         (place, shift, n_whole, table.power),
@@ -155,8 +160,7 @@ def _gather(target, table, n_whole, tiers, powers, starts, factors):
         n_far += table.sizes[c] if tiers[c] == 0 else 0
     stop = first
     if n_far > 0:
-        take_difference(point, np.zeros_like(point), relative)
-        stop = _gather_references(relative, table, tiers, powers, stop)
+        stop = _gather_references(single, table, tiers, powers, stop)
     if stop > first:
         factors[n_segments] = n_far / (stop - first)
         n_segments += 1

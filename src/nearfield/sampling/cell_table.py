@@ -107,10 +107,3 @@ def first_not_below(keys, key, low, high):
         else:
             high = middle
     return low
-
-
-@register_jitable
-def take_difference(point, centre, difference):
-    """Fill in where a point is as seen from a centre."""
-    for f in range(point.shape[0]):
-        difference[f] = point[f] - centre[f]

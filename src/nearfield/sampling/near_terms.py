@@ -10,13 +10,12 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from nearfield.sampling.cell_sums import choose_tiers
+from nearfield.sampling.cell_sums import tiers_around
 from nearfield.sampling.cell_table import (
     BLOCK,
     fill_powers,
     first_not_below,
     measure_blocks,
-    take_difference,
 )
 from nearfield.sampling.scale_sums import raise_to
 
@@ -128,14 +127,12 @@ def gather_terms(sight, table, sources, scales, is_near, tiers, terms):
 
     A source that is near is left out, since it is on the list of the nearest ones.
     """
-    relative = np.empty(sight.point.shape[0], dtype=np.float32)
+    single = sight.point.astype(np.float32)
     n_cells = table.sizes.shape[0]
     tiers[:] = 0
     if sight.n_whole > 0:
         to_centres = np.empty(n_cells, dtype=np.float32)
-        take_difference(sight.point, np.zeros_like(sight.point), relative)
-        fill_powers(relative, table.centre_columns, 0, n_cells, table.power, to_centres)
-        choose_tiers(to_centres, table.sizes, sight.n_whole, tiers)
+        tiers_around(single, table, sight.n_whole, to_centres, tiers)
     n_far = 0
     for c in range(n_cells):
         n_far += table.sizes[c] if tiers[c] != 1 else 0
@@ -162,8 +159,7 @@ def gather_terms(sight, table, sources, scales, is_near, tiers, terms):
             terms.ends,
         )
     if n_far > 0 and sources.references.shape[0] > 0:
-        take_difference(sight.point, np.zeros_like(sight.point), relative)
-        _gather_references(n_far, relative, sight, table, sources, scales, is_near, tiers, terms)
+        _gather_references(n_far, single, sight, table, sources, scales, is_near, tiers, terms)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -221,14 +217,14 @@ def _gather_cells(
 
 
 @register_jitable
-def _gather_references(n_far, relative, sight, table, sources, scales, is_near, tiers, terms):
+def _gather_references(n_far, single, sight, table, sources, scales, is_near, tiers, terms):
     """Take the references that count, of those not in cells that are taken."""
     n_references = sources.references.shape[0]
     powers = terms.powers[:n_references]
     if sight.far_distances.shape[0] > 0:
         powers[:] = sight.far_distances
     else:
-        fill_powers(relative, table.reference_columns, 0, n_references, table.power, powers)
+        fill_powers(single, table.reference_columns, 0, n_references, table.power, powers)
     raise_to(scales.exponent, powers)
     n_others = 0
     for r in range(n_references):
