@@ -350,7 +350,7 @@ def test_the_drift_of_any_agreement_is_zero_on_average(random_field, beta, exter
     drifts = np.empty((len(labelings), 2))
     for labels, drift in zip(labelings, drifts, strict=True):
         supports = [np.ascontiguousarray(f.support(labels).T) for f in (field, other)]
-        fill_drift(field.external_field, beta, labels, *supports, np.empty((4, 5)), drift)
+        fill_drift(field.external_field, beta, labels, *supports, np.empty((5, 5)), drift)
     np.testing.assert_allclose(probabilities @ drifts, 0.0, atol=1e-12)
     assert np.abs(drifts).max() > 0.01
 
@@ -362,7 +362,7 @@ def test_calibrated_draws_tell_more(rng, random_field):
     drifts = np.empty((len(labelings), 2))
     for labels, drift in zip(labelings, drifts, strict=True):
         support = np.ascontiguousarray(field.support(labels).T)
-        fill_drift(field.external_field, beta, labels, support, support, np.empty((4, 6)), drift)
+        fill_drift(field.external_field, beta, labels, support, support, np.empty((5, 6)), drift)
     n_points = 200  # each a sample of its own
     drawn = rng.choice(len(labelings), size=n_points * n_draws, p=probabilities)
     points = np.repeat(np.arange(n_points), n_draws)

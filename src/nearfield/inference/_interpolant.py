@@ -19,15 +19,16 @@ class LogPartition(NamedTuple):
     def __call__(self, betas: NDArray[np.float64]) -> NDArray[np.float64]:
         """Evaluate log z."""
         knots = self.betas
-        inside = np.clip(betas, knots[0], knots[-1])
-        left = np.clip(np.searchsorted(knots, inside, side="right") - 1, 0, len(knots) - 2)
-        step = knots[left + 1] - knots[left]
-        t = (inside - knots[left]) / step
+        inside = np.minimum(np.maximum(betas, knots[0]), knots[-1])  # clip() takes thrice as long
+        left = knots[1:-1].searchsorted(inside, side="right")
+        right = left + 1
+        start = knots[left]
+        step = knots[right] - start
         values = cubic(
-            t,
+            (inside - start) / step,
             step,
-            (self.log_z[left], self.log_z[left + 1]),
-            (self.slopes[left], self.slopes[left + 1]),
+            (self.log_z[left], self.log_z[right]),
+            (self.slopes[left], self.slopes[right]),
         )
         slope = np.where(betas < knots[0], self.slopes[0], self.slopes[-1])
         return values + slope * (betas - inside)

@@ -17,6 +17,7 @@ N_GROUPS = 8
 
 _N_SWEEPS = 2  # between two draws
 _N_SETTLING = 1  # sweeps more when a chain has come to another point
+_MANY = 512  # labelings, whose agreements are worth a task of their own
 
 
 class Pool(NamedTuple):
@@ -125,5 +126,5 @@ class AgreementTable:
             return np.empty((len(labelings), len(scales)))
         pairs = PairTable.of([self.family.at(scale) for scale in scales])
         with Parallel(n_jobs=self.n_jobs, prefer="threads") as parallel:
-            parts = np.array_split(labelings, N_GROUPS)
+            parts = np.array_split(labelings, min(N_GROUPS, 1 + len(labelings) // _MANY))
             return np.concatenate(parallel(delayed(pairs.agreements)(part) for part in parts))

@@ -3,11 +3,13 @@
 from typing import NamedTuple, Self
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from nearfield.field import LabelField
 
 _NEGLIGIBLE = 1e-12  # of the largest eigenvalue; leaves errors of about 1e-5 in an agreement
+_N_AT_ONCE = 1024  # pairs: enough for a fast product, and few enough for the cache
 
 
 class PairTable(NamedTuple):
@@ -16,19 +18,19 @@ class PairTable(NamedTuple):
     They vary smoothly with the scale in most families, so that a few combinations will do.
     """
 
-    entries: NDArray[np.float32]  # shape (n, n, Q); half the memory, and 1e-6 of an agreement
+    firsts: NDArray[np.int64]  # shape (P,), of the two points of each pair
+    seconds: NDArray[np.int64]  # shape (P,)
+    entries: NDArray[np.float32]  # shape (P, Q); half the memory, and 1e-5 of an agreement
     basis: NDArray[np.float64]  # shape (Q, R)
 
     @classmethod
     def of(cls, fields: list[LabelField]) -> Self:
         """Make the table of fields of the same points."""
-        couplings = np.stack([field.to_dense().coupling for field in fields])
-        n_points = couplings.shape[1]
-        flat = couplings.reshape(len(couplings), -1)
-        values, vectors = np.linalg.eigh(flat @ flat.T)
+        firsts, seconds = np.tril_indices(fields[0].n_points, -1)
+        couplings = np.stack([field.to_dense().coupling[firsts, seconds] for field in fields])
+        values, vectors = np.linalg.eigh(couplings @ couplings.T)
         basis = vectors[:, values > _NEGLIGIBLE * values[-1]].T
-        entries = (flat.T @ basis.T).reshape(n_points, n_points, len(basis))
-        return cls(entries.astype(np.float32), basis)
+        return cls(firsts, seconds, (couplings.T @ basis.T).astype(np.float32), basis)
 
     def agreements(self, labelings: NDArray[np.int8]) -> NDArray[np.float64]:
         r"""Compute the agreements of labelings, shape (M, n), at all scales, shape (M, R).
@@ -37,7 +39,20 @@ class PairTable(NamedTuple):
         """
         by_point = np.ascontiguousarray(labelings.T)
         sums = np.zeros((len(self.basis), len(labelings)))
-        for i in range(1, len(by_point)):
-            agree = (by_point[:i] == by_point[i]).astype(np.float32)
-            sums += self.entries[i, :i].T @ agree
+        room = np.empty((_N_AT_ONCE, len(labelings)), dtype=np.float32)
+        for start in range(0, len(self.entries), _N_AT_ONCE):
+            part = slice(start, start + _N_AT_ONCE)
+            entries = self.entries[part]
+            is_agreed = room[: len(entries)]
+            fill_agreed(by_point, self.firsts[part], self.seconds[part], is_agreed)
+            sums += entries.T @ is_agreed
         return sums.T @ self.basis
+
+
+@njit(cache=True, nogil=True)
+def fill_agreed(by_point, firsts, seconds, is_agreed):
+    """Fill in one where the two points of a pair agree, else zero, shape (P, M)."""
+    for pair in range(firsts.shape[0]):
+        first, second = by_point[firsts[pair]], by_point[seconds[pair]]
+        for m in range(first.shape[0]):
+            is_agreed[pair, m] = np.float32(first[m] == second[m])

@@ -18,8 +18,10 @@ from nearfield.sampling._support import add_coupling
 from nearfield.sampling.cluster import (
     STRONG,
     draw_cluster_class,
+    fill_probabilities,
     find_root,
     first_above,
+    index_line,
     tie_strong,
     tie_weak,
 )
@@ -34,6 +36,7 @@ class FieldStack(NamedTuple):
     total_coupling: NDArray[np.float64]  # shape (R, n)
     pair_couplings: NDArray[np.float64]  # shape (R, P): of all pairs, ascending
     added_couplings: NDArray[np.float64]  # shape (R, P): the sum of those so far
+    begins: NDArray[np.int32]  # shape (R, L): an index of these sums
     pairs: NDArray[np.int32]  # shape (R, P, 2): their points
     external_field: NDArray[np.float64]  # shape (G,)
 
@@ -59,6 +62,7 @@ def stack_fields(fields: list[LabelField]) -> FieldStack:
         coupling.sum(axis=2),
         pair_couplings,
         added,
+        np.stack([index_line(line) for line in added]),
         every_pair[order],
         fields[0].external_field,
     )
@@ -102,6 +106,7 @@ def walk_chain(
     total_coupling,
     pair_couplings,
     added_couplings,
+    begins,
     pairs,
     external_field,
     betas,
@@ -118,27 +123,37 @@ def walk_chain(
     labels = start.astype(np.int64)
     support = np.empty((external_field.shape[0], n_points))
     other_support = np.empty_like(support)
-    room = np.empty((4, n_points))
+    room = np.empty((5, n_points))
     log_weights = np.empty_like(external_field)
     parents = np.empty(n_points, dtype=np.int64)
     classes = np.empty(n_points, dtype=np.int64)
-    position = np.uint64(0)
+    probabilities = np.empty(pair_couplings.shape[1])
+    tied = np.empty(pair_couplings.shape[1], dtype=np.int64)
+    position, n_weak = np.uint64(0), 0
     for stop in range(betas.shape[0]):
         row, beta = rows[stop], betas[stop]
-        if beta <= 0.0:  # else a cluster move comes first
+        if beta > 0.0:
+            n_weak = first_above(pair_couplings[row], 0, pair_couplings.shape[1], STRONG / beta)
+            strong = pair_couplings[row, n_weak:]
+            fill_probabilities(strong, beta, 0.0, 1.0, probabilities[n_weak:])
+        else:  # else a cluster move comes first
             sum_support(coupling[row], total_coupling[row], labels, support)
         for _ in range(n_sweeps[stop]):
             if beta > 0.0:
-                position = tie_points(
-                    pair_couplings[row],
-                    added_couplings[row],
-                    pairs[row],
-                    beta,
+                for i in range(n_points):
+                    parents[i] = i
+                position = tie_strong(
+                    pairs[row, n_weak:],
+                    probabilities[n_weak:],
                     labels,
                     parents,
+                    tied,
                     key,
                     position,
                 )
+                added = added_couplings[row]
+                weak = added[:n_weak], pairs[row, :n_weak], begins[row], added[-1]
+                position = tie_weak(weak, beta, labels, parents, key, position)
                 position = recolour(external_field, labels, parents, classes, key, position)
                 sum_support(coupling[row], total_coupling[row], labels, support)
             position = sweep_labels(
@@ -150,18 +165,6 @@ def walk_chain(
         sum_support(coupling[other], total_coupling[other], labels, other_support)
         fill_drift(external_field, beta, labels, support, other_support, room, drifts[stop])
     start[:] = labels
-
-
-@register_jitable
-def tie_points(couplings, added, pairs, beta, labels, parents, key, position):
-    """Tie points that agree, each with its probability; return the next unused position."""
-    for i in range(labels.shape[0]):
-        parents[i] = i
-    n_weak = first_above(couplings, 0, couplings.shape[0], STRONG / beta)
-    strong = couplings[n_weak:], pairs[n_weak:]
-    weak = added[:n_weak], pairs[:n_weak]
-    position = tie_strong(strong, beta, labels, parents, key, position, 0.0, 1.0)
-    return tie_weak(weak, beta, labels, parents, key, position)
 
 
 @register_jitable

@@ -15,9 +15,12 @@ from nearfield._checks import check_beta, check_generator, check_whole
 from nearfield.field import LabelField
 from nearfield.sampling._random import draw_key, uniform_at
 from nearfield.sampling._support import coupling_arrays, starting_labels
+from nearfield.sampling._vector import exp_of
 
 STRONG = 0.1
 """Ties that are stronger are looked at one by one."""
+
+_PAIRS_A_STRETCH = 4  # on the line of weak ties; of every stretch the first pair is known
 
 
 def draw_labels_cluster(
@@ -74,18 +77,22 @@ def cluster_sweeps(coupling, external_field, beta, labels, tie_key, class_key, n
     """
     n_points = labels.shape[0]
     n_classes = external_field.shape[0]
-    strong, weak = sort_ties(coupling, beta, n_points)
+    (couplings, strong_pairs), weak = sort_ties(coupling, beta, n_points)
+    probabilities = np.empty_like(couplings)
+    tied = np.empty(couplings.shape[0], dtype=np.int64)
     parents = np.empty(n_points, dtype=np.int64)
     sizes = np.empty(n_points, dtype=np.int64)
-    n_used = 0
+    n_used = np.uint64(0)
     for sweep in range(n_sweeps + is_start):
         discount, share = 0.0, 1.0
         if is_start and sweep == 0:
             labels[:] = 0
             discount, share = math.log(n_classes), 1.0 / n_classes
+        if sweep < 2:
+            fill_probabilities(couplings, beta, discount, share, probabilities)
         for i in range(n_points):
             parents[i] = i
-        n_used = tie_strong(strong, beta, labels, parents, tie_key, n_used, discount, share)
+        n_used = tie_strong(strong_pairs, probabilities, labels, parents, tied, tie_key, n_used)
         n_used = tie_weak(weak, beta * share, labels, parents, tie_key, n_used)
         sizes[:] = 0
         for i in range(n_points):
@@ -104,7 +111,7 @@ def sort_ties(coupling, beta, n_points):
     """Part the pairs that can be tied into strong and weak ones.
 
     Returns, of each kind, the couplings and the two points of every pair; the couplings of the
-    weak ones are added up along the line of them.
+    weak ones are added up along the line of them, whose index and length follow.
     """
     row_couplings, row_others = np.empty(n_points), np.empty(n_points, dtype=np.int64)
     n_most = count_pairs(coupling)
@@ -125,8 +132,23 @@ def sort_ties(coupling, beta, n_points):
                 weak_pairs[n_weak, 0], weak_pairs[n_weak, 1] = i, row_others[entry]
                 n_weak += 1
     strong = couplings[:n_strong], strong_pairs[:n_strong]
-    weak = cumulative[:n_weak], weak_pairs[:n_weak]
+    weak = cumulative[:n_weak], weak_pairs[:n_weak], index_line(cumulative[:n_weak]), total
     return strong, weak
+
+
+@njit(cache=True, nogil=True)
+def index_line(cumulative):
+    """Find, on a line of added couplings, the pair that each of equal stretches begins in."""
+    n_pairs = cumulative.shape[0]
+    begins = np.empty(n_pairs // _PAIRS_A_STRETCH + 2, dtype=np.int32)
+    n_stretches = begins.shape[0] - 1
+    length = cumulative[n_pairs - 1] / n_stretches if n_pairs > 0 else 0.0
+    pair = 0
+    for stretch in range(n_stretches + 1):
+        while pair < n_pairs and cumulative[pair] <= stretch * length:
+            pair += 1
+        begins[stretch] = pair
+    return begins
 
 
 def count_pairs(coupling):
@@ -169,28 +191,32 @@ def _compile_couplings_before(coupling, i, values, others):
     return _copy_sparse if isinstance(coupling, types.BaseTuple) else _copy_dense
 
 
+@register_jitable
+def fill_probabilities(couplings, beta, discount, share, probabilities):
+    """Fill in how probable the tie of each pair is, if the two agree."""
+    for pair in range(couplings.shape[0]):
+        strength = beta * couplings[pair]
+        probabilities[pair] = -max(strength - discount, share * strength)
+    for pair in range(couplings.shape[0]):  # apart, for the vector registers
+        probabilities[pair] = 1.0 - exp_of(probabilities[pair])
+
+
 @register_jitable(inline="always")
-def tie_strong(ties, beta, labels, parents, key, n_used, discount, share):
-    """Tie points that agree at random, pair by pair; return how many numbers are used now."""
-    couplings, pairs = ties
-    for pair in range(couplings.shape[0] - 1, -1, -1):  # where they are sorted, the strongest first
+def tie_strong(pairs, probabilities, labels, parents, tied, key, n_used):
+    """Tie points that agree at random, pair by pair; return how many numbers are used now.
+
+    `tied` is room for as many numbers as there are pairs.
+    """
+    n_tied = 0
+    for pair in range(pairs.shape[0]):  # counted, not branched on: a processor cannot guess ties
         i, j = np.uint32(pairs[pair, 0]), np.uint32(pairs[pair, 1])
-        if labels[i] == labels[j]:
-            first, second = find_root(parents, i), find_root(parents, j)
-            if first != second:  # else they are in one group whatever comes of this tie
-                strength = max(beta * couplings[pair] - discount, share * beta * couplings[pair])
-                if is_tied(strength, uniform_at(key, n_used)):
-                    parents[first] = second
-                n_used += 1
-    return n_used
-
-
-@register_jitable(inline="always")
-def is_tied(strength, uniform):
-    """Compare a uniform number with 1 - exp(-strength), by its bounds where they decide."""
-    if uniform >= strength:
-        return False
-    return uniform < strength * (1.0 - 0.5 * strength) or uniform < -math.expm1(-strength)
+        is_tied = uniform_at(key, n_used + np.uint64(pair)) < probabilities[pair]
+        tied[n_tied] = pair
+        n_tied += is_tied & (labels[i] == labels[j])
+    for k in range(n_tied):
+        i, j = np.uint32(pairs[tied[k], 0]), np.uint32(pairs[tied[k], 1])
+        parents[find_root(parents, i)] = find_root(parents, j)
+    return n_used + np.uint64(pairs.shape[0])
 
 
 @register_jitable(inline="always")
@@ -200,17 +226,24 @@ def tie_weak(ties, rate, labels, parents, key, n_used):
     Along the line of added couplings ties happen at a constant rate, beta. A pair is tied if any
     happens on its stretch, which is so with probability 1 - exp(-strength).
     """
-    cumulative, pairs = ties
+    cumulative, pairs, begins, length = ties
     n_pairs = cumulative.shape[0]
-    pair, place = 0, 0.0
-    while pair < n_pairs:
+    if n_pairs == 0:
+        return n_used
+    n_stretches = begins.shape[0] - 1
+    stretches_per_unit = n_stretches / length
+    end, place = cumulative[n_pairs - 1], 0.0
+    while True:
         place -= math.log(uniform_at(key, n_used)) / rate
-        n_used += 1
-        pair = first_above(cumulative, pair, n_pairs, place)
-        if pair < n_pairs:
-            i, j = np.uint32(pairs[pair, 0]), np.uint32(pairs[pair, 1])
-            if labels[i] == labels[j]:
-                parents[find_root(parents, i)] = find_root(parents, j)
+        n_used += np.uint64(1)
+        if place >= end:
+            break
+        stretch = np.uint64(min(np.int64(place * stretches_per_unit), n_stretches - 1))
+        last = min(begins[stretch + np.uint64(1)], n_pairs - 1)
+        pair = first_above(cumulative, begins[stretch], last, place)
+        i, j = np.uint32(pairs[pair, 0]), np.uint32(pairs[pair, 1])
+        if labels[i] == labels[j]:
+            parents[find_root(parents, i)] = find_root(parents, j)
     return n_used
 
 
