@@ -215,31 +215,36 @@ def reweighted_log_partition(
     variance is least: near disorder the first counts, near order the second.
     """
     length = len(run.agreements) // n_blocks
-    blocks = run.agreements[-length * n_blocks :].reshape(n_blocks, length)
+    agreements = run.agreements[-length * n_blocks :]
     is_same = run.is_same[-length * n_blocks :].reshape(n_blocks, length)
-    log_weights = -weight(blocks)
-    log_sums = np.stack([logsumexp(b * blocks + log_weights, axis=1) for b in betas], axis=1)
-    log_zero = logsumexp(log_weights, axis=1)[:, None]
-    most = largest_agreement(field)
-    n_same = is_same.sum(axis=1)[:, None]
+    log_weights = -weight(agreements)
+    sums = np.empty((n_blocks, len(betas) + 1))
+    log_largest, n_draws = np.empty((2, len(betas) + 1))
+    for column, beta in enumerate([0.0, *betas]):
+        terms = beta * agreements + log_weights
+        largest = terms.max()
+        np.exp(np.subtract(terms, largest, out=terms), out=terms)
+        sums[:, column] = terms.reshape(n_blocks, length).sum(axis=1)
+        n_draws[column] = sums[:, column].sum() ** 2 / np.square(terms, out=terms).sum()
+        log_largest[column] = largest
+    n_same = is_same.sum(axis=1)
+    log_same = logsumexp(field.n_points * field.external_field)
+    log_same += weight(np.array(largest_agreement(field)))
 
-    def estimates(keep: slice | NDArray[np.int64]) -> NDArray[np.float64]:
-        top = logsumexp(log_sums[keep], axis=0)
-        from_zero = log_partition_at_zero(field) + top - logsumexp(log_zero[keep], axis=0)
-        log_same = logsumexp(field.n_points * field.external_field) + weight(np.array(most))
+    def estimates(sums: NDArray[np.float64], n_same: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Estimate from sums over blocks, shape (..., 1 + m), by both anchors."""
         with np.errstate(divide="ignore"):
-            from_same = log_same + top - np.log(n_same[keep].sum(axis=0))
-        return np.stack([from_zero, from_same])
+            log_sums = np.log(np.maximum(sums, 1e-300)) + log_largest
+            from_zero = log_partition_at_zero(field) + log_sums[..., 1:] - log_sums[..., :1]
+            from_same = log_same + log_sums[..., 1:] - np.log(n_same)[..., None]
+        return np.stack([from_zero, from_same], axis=-2)
 
-    full = estimates(slice(None))
-    every = np.arange(n_blocks)
-    left_out = np.stack([estimates(np.delete(every, k)) for k in every])
+    full = estimates(sums.sum(axis=0), n_same.sum())
+    left_out = estimates(sums.sum(axis=0) - sums, n_same.sum() - n_same)
     share = _share_of_second(left_out) if n_same.all() else np.zeros(len(betas))
     combined = (1.0 - share) * left_out[:, 0] + share * np.where(share > 0.0, left_out[:, 1], 0.0)
     log_z = (1.0 - share) * full[0] + share * np.where(share > 0.0, full[1], 0.0)
-    log_squares = [logsumexp(2.0 * (b * blocks + log_weights)) for b in betas]
-    n_draws = np.exp(2.0 * logsumexp(log_sums, axis=0) - log_squares)
-    return LogPartition(log_z, jackknife_error(combined), n_draws)
+    return LogPartition(log_z, jackknife_error(combined), n_draws[1:])
 
 
 def largest_agreement(field: LabelField) -> float:

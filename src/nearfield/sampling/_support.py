@@ -91,7 +91,9 @@ def move_label(coupling, support, labels, i, new):
     """Change one label and the support that hangs on it."""
     old = labels[i]
     labels[i] = new
-    if old > 0:
+    if old > 0 and new > 0:
+        move_coupling(coupling, i, support, old - 1, new - 1)
+    elif old > 0:
         add_coupling(coupling, i, -1.0, support, old - 1)
-    if new > 0:
+    elif new > 0:
         add_coupling(coupling, i, 1.0, support, new - 1)

@@ -141,11 +141,9 @@ def class_sweeps(coupling, log_weights, labels, key, n_sweeps):
     log_n_others = math.log(n_classes - 1.0)
     for sweep in range(n_sweeps):
         for i in range(n_points):
-            uniform = uniform_at(key, sweep * n_points + i)
-            cell = np.uint64(np.int64(uniform * _N_CELLS))
-            uniforms[i] = uniform
+            uniforms[i] = uniform_at(key, sweep * n_points + i)
             # A label stays if u < p, and p >= 1 / (1 + (G - 1) exp(-lead over the best other)).
-            thresholds[i] = _LOGITS[cell + np.uint64(1)] + log_n_others
+            thresholds[i] = upper_logit(uniforms[i]) + log_n_others
         for i in range(n_points):
             current = labels[i]
             largest, second = two_largest(log_weights, i)
@@ -157,6 +155,13 @@ def class_sweeps(coupling, log_weights, labels, key, n_sweeps):
             if new != current:
                 labels[i] = new
                 move_coupling(coupling, i, log_weights, current, new)
+
+
+@register_jitable(inline="always")
+def upper_logit(uniform):
+    """Return an upper bound of logit(u), from a table."""
+    cell = np.uint64(np.int64(uniform * _N_CELLS))
+    return _LOGITS[cell + np.uint64(1)]
 
 
 @register_jitable(inline="always")

@@ -6,13 +6,15 @@ With W near minus the entropy a chain visits all agreements alike (Berg and Neuh
 disorder to order and back, however improbable what lies between them is at any one beta.
 """
 
+import math
+
 import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
 from nearfield.sampling._random import uniform_at
 from nearfield.sampling._support import move_label
-from nearfield.sampling.gibbs import draw_class, surely_stays
+from nearfield.sampling.gibbs import draw_class_at, upper_logit
 
 
 @njit(cache=True, nogil=True)
@@ -55,28 +57,36 @@ def multicanonical_sweeps(
     agreement : float
         S of the labels at the end.
     """
-    n_points = labels.shape[0]
+    n_points, n_classes = labels.shape[0], external_field.shape[0]
     n_sweeps = agreements.shape[0]
-    log_weights = np.empty_like(external_field)
-    class_support = np.empty_like(external_field)
+    log_weights, cumulative = np.empty((n_classes, 1)), np.empty(n_classes)
+    class_support = np.empty(n_classes)
+    log_n_others = math.log(max(n_classes - 1.0, 1.0))
+    padded = np.empty(table.shape[0] + 2)
+    pad(table, end_slopes, cells_per_unit, padded)
+    first = start - 1.0 / cells_per_unit
     for sweep in range(n_sweeps):
         for i in range(n_points):
             current = labels[i]
             left = total_coupling[i]
-            for row in range(support.shape[0]):
+            for row in range(n_classes - 1):
                 class_support[row + 1] = support[row, i]
                 left -= support[row, i]
             class_support[0] = left
             rest = agreement - class_support[current]
-            for g in range(log_weights.shape[0]):
-                position = (rest + class_support[g] - start) * cells_per_unit
-                log_weights[g] = external_field[g] + interpolate(
-                    table, position, end_slopes[0] / cells_per_unit, end_slopes[1] / cells_per_unit
-                )
+            largest, second = -np.inf, -np.inf
+            for g in range(n_classes):
+                position = (rest + class_support[g] - first) * cells_per_unit
+                value = external_field[g] + interpolate(padded, position)
+                log_weights[g, 0] = value
+                second = max(second, min(largest, value))
+                largest = max(largest, value)
             uniform = uniform_at(key, sweep * n_points + i)
-            if surely_stays(log_weights, current, uniform):
+            current_log_weight = log_weights[current, 0]
+            best_other = second if current_log_weight == largest else largest
+            if current_log_weight - best_other > upper_logit(uniform) + log_n_others:
                 continue
-            new = draw_class(log_weights, current, uniform)
+            new = draw_class_at(log_weights, 0, cumulative, largest, current, uniform)
             if new != current:
                 agreement = rest + class_support[new]
                 move_label(coupling, support, labels, i, new)
@@ -84,17 +94,24 @@ def multicanonical_sweeps(
         is_same[sweep] = np.all(labels == labels[0])
         if learning_rate > 0.0:
             lower_around(table, (agreement - start) * cells_per_unit, learning_rate)
+            pad(table, end_slopes, cells_per_unit, padded)
     return agreement
 
 
+@register_jitable
+def pad(table, end_slopes, cells_per_unit, padded):
+    """Add a cell with the end slope at each end, so that all beyond is the same straight line."""
+    padded[1:-1] = table
+    padded[0] = table[0] - end_slopes[0] / cells_per_unit
+    padded[-1] = table[-1] + end_slopes[1] / cells_per_unit
+
+
 @register_jitable(inline="always")
-def interpolate(table, position, low_slope, high_slope):
-    """Read a table between its entries, and along the end slopes (a cell) beyond them."""
-    last = table.shape[0] - 1
-    cell = np.int64(min(max(position, 0.0), last - 1.0))
-    inside = min(max(position, 0.0), float(last))
-    value = table[cell] + (inside - cell) * (table[cell + 1] - table[cell])
-    return value + low_slope * min(position, 0.0) + high_slope * max(position - last, 0.0)
+def interpolate(table, position):
+    """Read a table between its entries, and along its first and last cell beyond them."""
+    cell = np.uint64(min(max(np.int64(position), 0), table.shape[0] - 2))
+    value = table[cell]
+    return value + (position - np.float64(np.int64(cell))) * (table[cell + np.uint64(1)] - value)
 
 
 @register_jitable
