@@ -21,14 +21,14 @@ from nearfield.sampling.radius_bins import BinnedTables, ScaleBins, binned_proba
 from nearfield.sampling.steps import StepMass
 from nearfield.weights import RADIUS_EPSILON
 
-_N_BINS = 159
+_N_BINS = (190.0, 3.0)  # at most so many, plus these x beta
+_MOST_BINS = 255
 _N_BINS_A_FOLD = (8.0, 2.5)  # where the points reached grow e-fold: so many, plus these x beta
-_LEAST_JUMPS = 16
-_SMALL_JUMP = 0.02  # of beta x support: smaller ones become part of a line
-_N_PARTS = 2  # of a bin
-_N_BUCKETS = 4  # of a part
+_LEAST_JUMPS = 8
+_SMALL_JUMP = 0.05  # of beta x support: smaller ones become part of a line
+_N_BUCKETS = 8  # of a bin
 _N_PROBES = 64
-_CROWDED = 3e-6  # what a bin may add to the error where points do not come into reach one by one
+_CROWDED = 5e-5  # mass x (change of beta x support)^3 of points that come into reach in a crowd
 _FLATNESS = 1e-4  # what the lines of bins with hardly more than one scale shall be
 
 
@@ -109,7 +109,7 @@ def binned_tables(
     n_jumps = _n_jumps(posterior)
     jump_scales = np.full((n_points, n_jumps), len(scales))
     jump_sizes = np.zeros((n_points, n_jumps))
-    gains, outside = np.zeros((n_points, n_knots)), np.zeros((len(bins.cuts), family.n_classes))
+    gains, outside = np.zeros((n_points, n_knots)), np.zeros((n_knots - 1, 2, family.n_classes))
     if is_joint:
         masses = np.diff(posterior.sums[bins.starts, 0])
         hats = Hats(bins.of_scale, bins.places + 0.5 * weights / masses[bins.of_scale], weights)
@@ -118,7 +118,6 @@ def binned_tables(
             labels,
             scales,
             hats,
-            bins.part_of_scale,
             RADIUS_EPSILON,
             jump_scales,
             jump_sizes,
@@ -127,7 +126,7 @@ def binned_tables(
         )
         gains = _knots(hats, gains)
         _add_jumps(gains, jump_scales, jump_sizes, bins.starts)
-        outside /= np.bincount(bins.part_of_scale, weights)[:, None]
+        _fit_lines(hats, outside)
     is_class = _indicators(family, labels)
     return BinnedTables(
         labels,
@@ -148,13 +147,13 @@ def _bounds(posterior: StepMass, starts: NDArray[np.int64]) -> Floats:
     r"""Bound what may come into reach within a bin without being events.
 
     Of k among n points in reach that come within a bin of mass m, each changes the support by up
-    to 2/n. Over each half of the bin it is replaced by its mean; the part of its variance that is
-    neglected, with the curvature of probabilities, is worth up to
+    to 2/n. Lines take their place, with the covariance around them; what is neglected is of third
+    order, in the measure of runs up to
 
-    .. math:: \frac{m}{20} \mathrm{E}\beta^2 \, \frac{k (k + 4)}{12 n^2}
+    .. math:: m \, k \, (2 \beta / n)^3
     """
     masses = np.diff(posterior.sums[starts, 0])
-    return 240.0 * _CROWDED / (masses * _typical_beta(posterior) ** 2)
+    return _CROWDED / (masses * (2.0 * _typical_beta(posterior)) ** 3)
 
 
 def _n_jumps(posterior: StepMass) -> int:
@@ -183,6 +182,16 @@ def _knots(hats: Hats, moments: Floats) -> Floats:
     return solveh_banded(bands, moments.T).T
 
 
+def _fit_lines(hats: Hats, moments: Floats) -> None:
+    """Turn moments over each bin by itself, in place, into where lines start and their rises."""
+    from_middle = hats.rises - 0.5
+    variance = np.bincount(hats.bins, hats.weights * from_middle**2)
+    # A bin of a single scale has no rise.
+    moments[:, 1] /= np.where(variance > 0.0, variance, 1.0)[:, None]
+    moments[:, 0] /= np.bincount(hats.bins, hats.weights)[:, None]
+    moments[:, 0] -= 0.5 * moments[:, 1]
+
+
 def _add_jumps(
     gains: Floats, jump_scales: NDArray[np.int64], jump_sizes: Floats, starts: NDArray[np.int64]
 ) -> None:
@@ -204,28 +213,18 @@ def _starts(posterior: StepMass, family: DistanceFamily) -> NDArray[np.int64]:
     reached = np.mean(
         [np.log(np.searchsorted(np.sort(row), scales)) for row in family.distances[some]], axis=0
     )
-    fixed, times_beta = _N_BINS_A_FOLD
-    n_bins_a_fold = fixed + times_beta * _typical_beta(posterior)
-    n_bins = min(_N_BINS, 16 + int(n_bins_a_fold * np.ptp(reached)))
+    beta = _typical_beta(posterior)
+    most, n_bins_a_fold = (fixed + times * beta for fixed, times in (_N_BINS, _N_BINS_A_FOLD))
+    n_bins = int(min(16 + n_bins_a_fold * np.ptp(reached), most, _MOST_BINS))
     sizes = [len(cell) for cell in cells(reached, weights, n_bins)]
     return np.concatenate([[0], np.cumsum(sizes)])
 
 
 def _bins(starts: NDArray[np.int64], weights: Floats) -> ScaleBins:
-    """Cut bins of scales in parts, and note where each scale lies in them."""
-    fractions = np.arange(1, _N_PARTS + 1) / _N_PARTS
-    ends = starts[:-1, None] + np.ceil(fractions * np.diff(starts)[:, None])
-    cuts = np.unique(ends.astype(np.int64))
+    """Note where each scale lies in the bins of scales."""
+    bin_of_scale = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     before = np.append(0.0, np.cumsum(weights))
-    bin_of_scale, places = _places(starts, before)
-    part_of_scale, places_in_part = _places(np.append(0, cuts), before)
-    bucket_of_scale = (_N_BUCKETS * (part_of_scale + places_in_part)).astype(np.int32)
-    share_left = 1.0 - places_in_part
-    return ScaleBins(starts, bin_of_scale, places, cuts, part_of_scale, share_left, bucket_of_scale)
-
-
-def _places(starts: NDArray[np.int64], before: Floats) -> tuple[NDArray[np.int32], Floats]:
-    """Assign numbers to stretches of scales; give the share of each before a scale, too."""
-    number = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     masses = np.diff(before[starts])
-    return number.astype(np.int32), (before[:-1] - before[starts[:-1]][number]) / masses[number]
+    places = (before[:-1] - before[starts[:-1]][bin_of_scale]) / masses[bin_of_scale]
+    bucket_of_scale = (_N_BUCKETS * (bin_of_scale + places)).astype(np.int32)
+    return ScaleBins(starts, bin_of_scale.astype(np.int32), places, bucket_of_scale)

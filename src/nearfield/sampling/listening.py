@@ -50,7 +50,7 @@ def listening_at(distances, scales, epsilon, gains, outside):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def listening_over(
-    distances, labels, scales, hats, parts, epsilon, jump_scales, jump_sizes, moments, outside
+    distances, labels, scales, hats, epsilon, jump_scales, jump_sizes, moments, outside
 ):
     """Tabulate the same over bins of scales: the jumps, and the moments of what is left.
 
@@ -61,8 +61,6 @@ def listening_over(
     scales : ndarray, shape (n_scales,)
         Rising.
     hats : Hats
-    parts : ndarray of int, shape (n_scales,)
-        The part of a bin in which each scale is.
     epsilon : float
     jump_scales, jump_sizes : ndarray, shape (n, n_jumps)
         To be filled in: at which scales, rising, and by how much the gain jumps. A jump that is
@@ -70,8 +68,9 @@ def listening_over(
     moments : ndarray, shape (n, n_bins + 1)
         To be filled in: sums over scales of the mass times the function which is one at one end
         of a bin and zero at all others, times the gain without its jumps.
-    outside : ndarray, shape (n_parts, G)
-        To be filled in: sums over the scales of a part of the mass times how much all points of
+    outside : ndarray, shape (n_bins, 2, G)
+        To be filled in: sums over the scales of a bin of the mass, and of the mass times how far
+        from its middle a scale lies, times how much all points of
         a class listen to one beyond reach.
     """
     n_scales = scales.shape[0]
@@ -84,7 +83,9 @@ def listening_over(
         take_jumps(gain, jump_scales[j], jump_sizes[j])
         add_moments(gain, hats, moments[j])
         for s in range(n_scales):
-            outside[parts[s], labels[j]] += hats.weights[s] * beyond[s]
+            weighted = hats.weights[s] * beyond[s]
+            outside[hats.bins[s], 0, labels[j]] += weighted
+            outside[hats.bins[s], 1, labels[j]] += weighted * (hats.rises[s] - 0.5)
 
 
 @register_jitable

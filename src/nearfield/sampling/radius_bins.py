@@ -1,9 +1,9 @@
 """The support of new points under the radius kernel over many scales, gathered in bins.
 
 While few points are in reach, each that comes into reach is an event of its own. Where many are,
-one more changes little: what comes into reach within a part of a bin counts by the share of the
-part's mass at which it is there. How much training points listen to the new one is known up to the
-lines of `nearfield.sampling.listening`.
+one more changes little: what comes into reach within a bin becomes a line, the one nearest to its
+steps. How much training points listen to the new one is known up to the lines of
+`nearfield.sampling.listening`.
 """
 
 from typing import NamedTuple
@@ -13,13 +13,15 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from nearfield.sampling.radius import ScaleSearch, entry_of, weight_of
+from nearfield.sampling.radius import ScaleSearch, entry_of
 from nearfield.sampling.radius_events import make_events, note_event, sort_events
-from nearfield.sampling.steps import average_pieces
+from nearfield.sampling.radius_runs import average_lines, room_for_pieces, room_for_runs
+
+_CROWD = 0.125  # the most that may come into reach, as a share of those that are in reach
 
 
 class ScaleBins(NamedTuple):
-    """Rising scales in bins, each of one or more parts.
+    """Rising scales in bins.
 
     Attributes
     ----------
@@ -29,22 +31,13 @@ class ScaleBins(NamedTuple):
         The bin of each scale.
     places : ndarray, shape (n_scales,)
         Where each scale starts in the mass of its bin, which goes from zero to one.
-    cuts : ndarray of int, shape (n_parts,)
-        Where each part ends.
-    part_of_scale : ndarray of int, shape (n_scales,)
-        The part of each scale.
-    share_left : ndarray, shape (n_scales,)
-        The mass of a part from a scale on, as a share of the part.
     bucket_of_scale : ndarray of int, shape (n_scales,)
-        A part is cut in some buckets, by mass: this is that of each scale.
+        A bin is cut in some buckets, by mass: this is that of each scale.
     """
 
     starts: NDArray[np.int64]
     of_scale: NDArray[np.int32]
     places: NDArray[np.float64]
-    cuts: NDArray[np.int64]
-    part_of_scale: NDArray[np.int32]
-    share_left: NDArray[np.float64]
     bucket_of_scale: NDArray[np.int32]
 
 
@@ -64,11 +57,12 @@ class BinnedTables(NamedTuple):
         At which scales and by how much it jumps.
     last_jumps : ndarray of int, shape (n,)
         The scale of the last jump of each point; -1 where there is none.
-    outside : ndarray, shape (n_parts, G)
-        How much all points of a class listen to a new one beyond reach, on average over a part.
+    outside : ndarray, shape (n_bins, 2, G)
+        How much all points of a class listen to a new one beyond reach: where the line of a bin
+        starts, and its rise.
     bounds : ndarray, shape (n_bins,)
         How much may come into reach within a bin, for it not to be events: of k among n points,
-        k (k + 4) / n^2.
+        k / n^3.
     epsilon : float
         What a point beyond reach weighs.
     """
@@ -87,7 +81,7 @@ class BinnedTables(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """What is known of one new point by bin or part.
+    """What is known of one new point by bin.
 
     Attributes
     ----------
@@ -98,10 +92,15 @@ class Reached(NamedTuple):
     largest_gains : ndarray, shape (n_bins,)
         What a point may listen at most, for its coming into reach within a bin not to be an
         event; below zero where each is one.
-    counts : ndarray, shape (n_parts + 1, G)
-        By how much the number of points in reach rises from the part before.
-    levels : ndarray, shape (n_parts + 1, G)
-        By how much what those listen to it that come into reach within the bin rises.
+    counts : ndarray, shape (n_bins + 1, G)
+        How many points, without those that are events, have come into reach since the bin before
+        started.
+    crowds, crowd_rises : ndarray, shape (n_bins, G)
+        The line of how many come into reach within a bin: where it starts, and its rise.
+    levels : ndarray, shape (n_bins, G)
+        The line of how much those listen: where it starts.
+    spreads, heard_spreads : ndarray, shape (n_bins, G)
+        The variance of the steps around their lines; that times how much each listens.
     heard : ndarray, shape (G, n_bins + 1)
         How much those that are in reach listen, where bins start.
     bends : ndarray, shape (n_bins, G)
@@ -112,34 +111,42 @@ class Reached(NamedTuple):
     entries: NDArray[np.int64]
     largest_gains: NDArray[np.float64]
     counts: NDArray[np.float64]
+    crowds: NDArray[np.float64]
+    crowd_rises: NDArray[np.float64]
     levels: NDArray[np.float64]
+    spreads: NDArray[np.float64]
+    heard_spreads: NDArray[np.float64]
     heard: NDArray[np.float32]
     bends: NDArray[np.float64]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def binned_probabilities(distances, tables, posterior, external_field, probabilities):
-    """Fill in the averaged class probabilities of new points; the rest as in `average_pieces`."""
-    n_points, n_parts = tables.labels.shape[0], tables.bins.cuts.shape[0]
-    n_classes, n_bins = external_field.shape[0], tables.bins.starts.shape[0] - 1
+    """Fill in the averaged class probabilities of new points; the rest as in `average_lines`."""
+    n_points, n_bins = tables.labels.shape[0], tables.bins.starts.shape[0] - 1
+    n_classes = external_field.shape[0]
     most_events = n_points * (tables.jump_scales.shape[1] + 1)
     events = make_events(most_events)
     reached = Reached(
         np.empty(n_points, dtype=np.int64),
         np.empty(n_points, dtype=np.int64),
         np.empty(n_bins),
-        np.empty((n_parts + 1, n_classes)),
-        np.empty((n_parts + 1, n_classes)),
+        np.empty((n_bins + 1, n_classes)),
+        np.empty((n_bins, n_classes)),
+        np.empty((n_bins, n_classes)),
+        np.empty((n_bins, n_classes)),
+        np.empty((n_bins, n_classes)),
+        np.empty((n_bins, n_classes)),
         np.empty((n_classes, n_bins + 1), dtype=np.float32),
         np.empty((n_bins, n_classes)),
     )
-    stops = np.empty(most_events + n_parts, dtype=np.int64)
-    support = np.empty((most_events + n_parts, n_classes))
+    pieces = room_for_pieces(most_events + n_bins, n_bins, n_classes)
+    runs = room_for_runs(n_classes, posterior.betas)
     for i in range(distances.shape[0]):
         n_events = meet_points(distances[i], tables, events, reached)
         sort_events(events.scales, events.order, n_events, tables.bins.bucket_of_scale)
-        n_pieces = make_pieces(tables, events, n_events, reached, stops, support)
-        average_pieces(n_pieces, stops, support, posterior, external_field, probabilities[i])
+        n_pieces = make_pieces(tables, events, n_events, reached, pieces)
+        average_lines(n_pieces, pieces, posterior, external_field, runs, probabilities[i])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -147,20 +154,23 @@ def meet_points(row, tables, events, reached):
     """Note who is in reach from where on, and what happens within bins; count that."""
     labels, gains, last_jumps = tables.labels, tables.gains, tables.last_jumps
     jump_scales, jump_sizes = tables.jump_scales, tables.jump_sizes
-    starts, of_scale = tables.bins.starts, tables.bins.of_scale
-    cuts, part_of_scale = tables.bins.cuts, tables.bins.part_of_scale
-    share_left = tables.bins.share_left
-    near, entries, largest_gains, counts, levels, heard, bends = reached
+    starts, of_scale, places = tables.bins.starts, tables.bins.of_scale, tables.bins.places
+    near, entries, largest_gains, counts, crowds, crowd_rises = reached[:6]
+    levels, spreads, heard_spreads, heard, bends = reached[6:]
     n_knots, n_events = gains.shape[1], 0
     counts[:] = 0.0
+    crowds[:] = 0.0
+    crowd_rises[:] = 0.0
     levels[:] = 0.0
+    spreads[:] = 0.0
+    heard_spreads[:] = 0.0
     bends[:] = 0.0
     heard[:] = np.float32(0.0)
     n_near = find_near(row, tables.search.scales[-1], near)
     find_entries(row, near[:n_near], tables.search, of_scale, tables.bounds, entries, largest_gains)
     for place in range(n_near):
         j, entry = near[place], entries[place]
-        g, b, part = labels[j], of_scale[entry], part_of_scale[entry]
+        g, b = labels[j], of_scale[entry]
         gain, slope = gains[j, b], gains[j, b + 1] - gains[j, b]
         is_within = entry > starts[b]
         if last_jumps[j] > starts[b]:
@@ -185,18 +195,23 @@ def meet_points(row, tables, events, reached):
         if first_knot > 0:
             bends[first_knot - 1, g] += gains[j, first_knot]
         if not is_within:
-            counts[part, g] += 1.0
+            counts[b, g] += 1.0
+        elif gain > largest_gains[b]:
+            note_event(events, n_events, entry, g, gain, slope, 1.0)
+            n_events += 1
         else:
-            if gain > largest_gains[b]:
-                note_event(events, n_events, entry, g, gain, slope, 1.0)
-                n_events += 1
-            else:
-                share, level = share_left[entry], gain + 0.5 * slope
-                counts[part, g] += share
-                counts[part + 1, g] += 1.0 - share
-                levels[part, g] += share * level
-                if cuts[part] < starts[b + 1]:
-                    levels[part + 1, g] += (1.0 - share) * level
+            # The line nearest to a step from zero to one, by least squares.
+            before = places[entry]
+            start, rise = (1.0 - before) * (1.0 - 3.0 * before), 6.0 * before * (1.0 - before)
+            variance = rise * (2.0 - rise) / 12.0
+            level = gain + 0.5 * slope
+            counts[b + 1, g] += 1.0
+            crowds[b, g] += start
+            crowd_rises[b, g] += rise
+            levels[b, g] += start * level
+            bends[b, g] -= rise * level
+            spreads[b, g] += variance
+            heard_spreads[b, g] += variance * level
         # Whole numbers that cannot be negative: else no vector instructions.
         for knot in range(np.uint64(first_knot), np.uint64(n_knots)):
             heard[g, knot] += gains[j, knot]
@@ -226,46 +241,58 @@ def find_entries(row, near, search, of_scale, bounds, entries, largest_gains):
     n_reached = 0.0
     for b in range(n_bins):
         n_new = n_entering[b]
-        is_many = n_new * (n_new + 4.0) <= bounds[b] * n_reached**2
+        is_many = n_new <= bounds[b] * n_reached**3 and n_new <= _CROWD * n_reached
         largest_gains[b] = 2.0 / n_reached if is_many and n_reached > 0.0 else -1.0
         n_reached += n_new
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def make_pieces(tables, events, n_events, reached, stops, support):
+def make_pieces(tables, events, n_events, reached, pieces):
     """Write down the pieces of one new point; return their number."""
-    starts, places, cuts = tables.bins.starts, tables.bins.places, tables.bins.cuts
-    n_in_class, epsilon, outside = tables.n_in_class, tables.epsilon, tables.outside
+    starts, places, outside = tables.bins.starts, tables.bins.places, tables.outside
+    n_in_class, epsilon = tables.n_in_class, tables.epsilon
     scales, order, classes = events.scales, events.order, events.classes
     entries, gains, slopes = events.entries, events.gains, events.slopes
-    heard, bends = reached.heard, reached.bends
-    new_counts, new_levels = reached.counts, reached.levels
+    new_counts, crowds, crowd_rises = reached.counts, reached.crowds, reached.crowd_rises
+    new_levels, heard, bends = reached.levels, reached.heard, reached.bends
+    stops, support, rises, bin_of_piece, covariances = pieces
+    spreads, heard_spreads = reached.spreads, reached.heard_spreads
     n_classes, n_points = n_in_class.shape[0], tables.labels.shape[0]
-    counts, levels, drifts, beyond = np.zeros((4, n_classes))
-    n_pieces, done, part, scale = 0, 0, 0, 0
-    next_event = scales[order[0]] if n_events > 0 else cuts[-1] + 1
+    counts, in_reach, levels, drifts = np.zeros((4, n_classes))
+    n_pieces, done, scale = 0, 0, 0
+    next_event = scales[order[0]] if n_events > 0 else starts[-1] + 1
     for b in range(starts.shape[0] - 1):
+        crowd_rise = 0.0
         for g in range(n_classes):
-            levels[g] = heard[g, b]
-            drifts[g] = heard[g, b + 1] - heard[g, b] - bends[b, g]
-        is_new = True
-        while scale < starts[b + 1]:
-            if is_new:
-                for g in range(n_classes):
-                    counts[g] += new_counts[part, g]
-                    levels[g] += new_levels[part, g]
-                    beyond[g] = outside[part, g]
+            counts[g] += new_counts[b, g]
+            crowd_rise += crowd_rises[b, g]
+            levels[g] = heard[g, b] + new_levels[b, g] + outside[b, 0, g]
+            drifts[g] = heard[g, b + 1] - heard[g, b] - bends[b, g] + outside[b, 1, g]
+        if crowd_rise > 0.0:
+            fill_spreads(
+                b, counts, crowds, crowd_rises, spreads, heard_spreads, in_reach, covariances
+            )
+        stop = starts[b + 1]
+        while scale < stop:
             begin = places[scale]
-            scale = min(cuts[part], next_event)
-            is_new = scale == cuts[part]
-            part += is_new
-            middle = 0.5 * (begin + (places[scale] if scale < starts[b + 1] else 1.0))
-            factor = 1.0 / weight_of(counts, n_points, epsilon)
+            scale = min(stop, next_event)
+            width = (places[scale] if scale < stop else 1.0) - begin
+            middle = begin + 0.5 * width
+            n_reached = 0.0
             for g in range(n_classes):
-                weight = counts[g] + epsilon * (n_in_class[g] - counts[g])
-                heard_of_all = beyond[g] + levels[g] + middle * drifts[g]
-                support[n_pieces, g] = weight * factor + heard_of_all
+                in_reach[g] = counts[g] + crowds[b, g] + middle * crowd_rises[b, g]
+                n_reached += in_reach[g]
+            factor = 1.0 / (n_reached + epsilon * (n_points - n_reached))
+            growth = width * crowd_rise * factor
+            for g in range(n_classes):
+                share = factor * (in_reach[g] + epsilon * (n_in_class[g] - in_reach[g]))
+                rise = width * factor * crowd_rises[b, g] - share * growth
+                # A share of a total that grows: its mean over the piece is not that in the middle.
+                mean_share = share - rise * growth / 12.0
+                support[n_pieces, g] = mean_share + levels[g] + middle * drifts[g]
+                rises[n_pieces, g] = rise + width * drifts[g]
             stops[n_pieces] = scale
+            bin_of_piece[n_pieces] = b if crowd_rise > 0.0 else -1
             n_pieces += 1
             while next_event == scale:
                 event = order[done]
@@ -274,5 +301,33 @@ def make_pieces(tables, events, n_events, reached, stops, support):
                 levels[g] += gains[event]
                 drifts[g] += slopes[event]
                 done += 1
-                next_event = scales[order[done]] if done < n_events else cuts[-1] + 1
+                next_event = scales[order[done]] if done < n_events else starts[-1] + 1
     return n_pieces
+
+
+@register_jitable(inline="always")
+def fill_spreads(b, counts, crowds, crowd_rises, spreads, heard_spreads, shares, covariances):
+    r"""Fill in the covariance of the support within a bin around its lines; not above the diagonal.
+
+    A point of class c that comes into reach moves the support by
+    :math:`d_g = (1/n + l) 1[g = c] - s_g / n`, with l what it listens and s the shares of n points
+    in reach. Its step is as good as independent of those of others: the covariance is the sum of
+    :math:`v\, d d^T`, with v the variance of its step.
+    """
+    n_classes = counts.shape[0]
+    n_reached, total = 0.0, 0.0
+    for g in range(n_classes):
+        shares[g] = counts[g] + crowds[b, g] + 0.5 * crowd_rises[b, g]
+        n_reached += shares[g]
+        total += spreads[b, g]
+    factor = 1.0 / n_reached
+    for g in range(n_classes):
+        shares[g] *= factor
+    for g in range(n_classes):
+        moved = factor * spreads[b, g] + heard_spreads[b, g]
+        for a in range(g + 1):
+            moved_a = factor * spreads[b, a] + heard_spreads[b, a]
+            both = factor * total * shares[g] * shares[a]
+            covariances[b, g, a] = factor * (both - moved * shares[a] - shares[g] * moved_a)
+        if spreads[b, g] > 0.0:
+            covariances[b, g, g] += moved * moved / spreads[b, g]

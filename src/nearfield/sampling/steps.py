@@ -95,9 +95,11 @@ def gather_run(first, n_pieces, stops, support, sums, tolerance, mean, slope, co
     n_classes, n_scales = support.shape[1], sums.shape[0] - 1
     usual_beta = np.sqrt(sums[n_scales, 2] / sums[n_scales, 0])
     start, stop = start_of(first, stops), stops[first]
-    mean[:] = 0.0
-    slope[:] = 0.0
-    covariance[:] = 0.0
+    for g in range(n_classes):  # loops: slices would cost more than all the rest of a short run
+        mean[g] = 0.0
+        slope[g] = 0.0
+        for a in range(n_classes):
+            covariance[g, a] = 0.0
     largest = 0.0
     last = first + 1
     while last < n_pieces:
@@ -134,13 +136,14 @@ def center(mass, mean_beta, variance, all_sums, mean, slope, covariance):
     overall = all_sums[2] / all_sums[0] - (all_sums[1] / all_sums[0]) ** 2
     # Betas that are all but equal say nothing about a slope: with the floor it is next to none.
     spread = max(variance, 0.25 * overall)
+    share, steepness = 1.0 / mass, 1.0 / spread if spread > 0.0 else 0.0
     for g in range(n_classes):
-        mean[g] /= mass
-        slope[g] = (slope[g] / mass - mean_beta * mean[g]) / spread if spread > 0.0 else 0.0
+        mean[g] *= share
+        slope[g] = (slope[g] * share - mean_beta * mean[g]) * steepness
     for g in range(n_classes):
         for a in range(g + 1):
             explained = slope[g] * slope[a] * variance
-            covariance[g, a] = covariance[g, a] / mass - mean[g] * mean[a] - explained
+            covariance[g, a] = covariance[g, a] * share - mean[g] * mean[a] - explained
             covariance[a, g] = covariance[g, a]
 
 
