@@ -26,7 +26,7 @@ from nearfield.inference._scan import ScaleRow, row_between, scan_scales
 
 _N_SCAN = 12
 _N_ROUGH = 24  # scales of the first draws
-_N_SMOOTH, _N_STEPS = 32, 80  # of the last ones
+_N_SMOOTH, _N_STEPS = 40, 80  # of the last ones
 _ROUGH_DROP, _DROP = 20.0, 12.0  # scales go to where the log density has fallen by so much
 _MIN_EFFECTIVE = 40.0  # draws that log z must be worth where the posterior is
 _HEAVY = 4.0  # that is where a node's log mass is within so much of the largest

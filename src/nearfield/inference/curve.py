@@ -78,7 +78,7 @@ def log_partition_curve(
         if is_good or n_done >= _MAX_SWEEPS:
             _warn_if_short(field, betas, estimate)
             return estimate.log_z, estimate.error
-        n_wanted = n_done * np.clip((1.1 * worst / target_error) ** 2, 1.5, 8.0)
+        n_wanted = n_done * np.clip((1.1 * worst / target_error) ** 2, 2.0, 8.0)
         n_more = int(min(n_wanted, _MAX_SWEEPS)) - n_done
         run = run + chain.run(rng, n_more)
 
