@@ -11,6 +11,7 @@ from nearfield.distances.neighbors import NeighborIndex
 from nearfield.field import LabelField
 from nearfield.inference._progress import progress
 from nearfield.near._rows import without_themselves
+from nearfield.near.cell_index import CellIndex
 from nearfield.weights import tie_groups
 
 _N_AT_ONCE = 512
@@ -36,7 +37,7 @@ class ListSearch:
     ----------
     points : ndarray or sparse matrix, shape (n, n_features)
     labels : ndarray of int, shape (n,)
-    index : NeighborIndex
+    index : NeighborIndex or CellIndex
         Over the points.
     sites : ndarray of int, shape (m,)
         The training points whose conditionals count.
@@ -46,7 +47,7 @@ class ListSearch:
 
     points: Any = field(repr=False)
     labels: NDArray[np.int64] = field(repr=False)
-    index: NeighborIndex
+    index: NeighborIndex | CellIndex
     sites: NDArray[np.int64] = field(repr=False)
     n_jobs: int | None = None
     verbose: int = 0

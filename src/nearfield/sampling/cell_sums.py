@@ -19,6 +19,7 @@ from nearfield.sampling.scale_sums import ITSELF, N_AT_ONCE, add_sums, raise_to,
 
 _N_BINS = 256
 _QUARTER = 4
+_LARGEST = np.float32(1e38)
 _SLACK = 1.5  # cells beyond so many times the points that were asked for are not taken whole
 
 
@@ -106,7 +107,14 @@ def tiers_around(single, table, n_whole, to_centres, tiers):
     """Measure from a point, in single precision, to the cells, and choose among them."""
     n_cells = table.sizes.shape[0]
     fill_powers(single, table.centre_columns, 0, n_cells, table.power, to_centres)
+    _make_finite(to_centres)
     _choose_tiers(to_centres, table.sizes, n_whole, tiers)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _make_finite(values):
+    for c in range(values.shape[0]):
+        values[c] = values[c] if values[c] < _LARGEST else _LARGEST  # also what is not a number
 
 
 @register_jitable
