@@ -73,11 +73,13 @@ class ListSearch:
         """
         n_points = len(self.labels)
         distances = np.empty((n_points, n_neighbors))
+        # Neighbours in turn: what one reads of the others serves the next.
+        order = self.index.order if isinstance(self.index, CellIndex) else np.arange(n_points)
         place_of_site = np.full(n_points, -1, dtype=np.int32)
         place_of_site[self.sites] = np.arange(len(self.sites))
 
         def hear(start: int) -> Ramps:
-            rows = np.arange(start, min(start + _N_AT_ONCE, n_points))
+            rows = order[start : start + _N_AT_ONCE]
             distances[rows], index = self._find(rows, n_neighbors)
             first, stop = tie_groups(distances[rows])
             sites = place_of_site[index]

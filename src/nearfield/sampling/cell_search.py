@@ -11,12 +11,14 @@ from numba.extending import register_jitable
 
 from nearfield.sampling._block_vector import sizes_within, squares_within
 from nearfield.sampling.cell_sums import tiers_around
-from nearfield.sampling.cell_table import BLOCK, measure_blocks
+from nearfield.sampling.cell_table import BLOCK, fill_powers, measure_blocks
 
 _ROUNDING = 2.0**-23
 _N_FIRST = 4  # so many points near by are looked at first, for each that is wanted
 _N_TARGETS = 8  # at once: what is read of a cell serves them all
 _N_BY_INSERTION = 16
+_ZERO, _ONE, _TWO = np.float32(0.0), np.float32(1.0), np.float32(2.0)
+_TINY = np.float32(1e-30)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -41,6 +43,7 @@ def cell_neighbors(targets, table, radii, points, rows, distances, index):
     n_neighbors, shape = distances.shape[1], (_N_TARGETS, table.sizes.shape[0])
     tiers = np.empty(shape[1], dtype=np.int8)
     bounds = np.empty(shape, dtype=np.float32)
+    between = np.empty(shape[1], dtype=np.float32)
     powers = np.empty(2 * _N_FIRST * n_neighbors + table.sizes.max() + BLOCK, dtype=np.float32)
     found = np.empty((_N_TARGETS, 2 * n_neighbors))
     found_rows = np.empty(found.shape, dtype=np.int64)
@@ -53,8 +56,10 @@ def cell_neighbors(targets, table, radii, points, rows, distances, index):
             n_first = _N_FIRST * n_neighbors
             tiers_around(some[i].astype(np.float32), table, n_first, to_centres, tiers)
             margins[i] = _ROUNDING * (farthest + _largest_length(some[i : i + 1], table.power))
-            _bound_cells(to_centres, radii, margins[i], _rounding(points), table.power)
-            limits[i] = _first_limit(some[i], table, radii, margins[i], bounds[i], tiers, n_neighbors, powers)
+            _bound_cells(some[i], table, radii, margins[i], to_centres, between)
+            limits[i] = _first_limit(
+                some[i], table, (radii, margins[i]), bounds[i], tiers, n_neighbors, powers
+            )
         _visit_cells(
             some,
             (table.power, n_neighbors),
@@ -79,21 +84,59 @@ def cell_neighbors(targets, table, radii, points, rows, distances, index):
             index[start + i] = nearest_rows
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _bound_cells(to_centres, radii, margin, rounding, power):
+@register_jitable
+def _bound_cells(target, table, radii, margin, bounds, between):
     """Turn the powers of the distances to centres into how near the points of a cell are at most.
 
-    In single precision; `margin` and `rounding` are by how much such a distance may be off.
+    In single precision; `margin` is by how much such distances are off for the points' being far
+    from zero. `between` is to be overwritten.
     """
-    factor, margin = np.float32(1.0 - rounding), np.float32(margin)
-    for c in range(radii.shape[0]):
-        distance = np.sqrt(to_centres[c]) if power == 2 else to_centres[c]
-        to_centres[c] = distance * factor - (radii[c] + margin)
+    rounding = np.float32(2.0 * _rounding(target))
+    margin = np.float32(margin)
+    nearest = np.argmin(bounds)
+    for c in range(bounds.shape[0]):
+        bounds[c] = np.sqrt(bounds[c]) if table.power == 2 else bounds[c]
+    closest = bounds[nearest]
+    if table.power == 1:
+        _bound_by_radii(bounds, radii, margin, rounding)
+        return
+    centre = table.centres[nearest].astype(np.float32)
+    fill_powers(centre, table.centre_columns, 0, bounds.shape[0], table.power, between)
+    # Which centre is the nearest to a point was found to so many digits.
+    unsure = np.float32(1e-12) * (margin / np.float32(_ROUNDING) + radii[nearest]) ** 2
+    _bound_by_halves(bounds, radii, between, closest, (margin, rounding, unsure))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _first_limit(target, table, radii, margin, bounds, tiers, n_neighbors, powers):
+def _bound_by_radii(bounds, radii, margin, rounding):
+    """Bound by the triangle inequality: all points of a cell are within its radius."""
+    for c in range(radii.shape[0]):
+        bounds[c] = bounds[c] * (_ONE - rounding) - (radii[c] + margin)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _bound_by_halves(bounds, radii, between, closest, errors):
+    r"""Bound by that, and by what is nearer to the centre of its cell than to another one.
+
+    A point p of the cell of c is in the half of the space that is nearer to c than to b, the centre
+    nearest to the target t, so that
+
+    .. math:: d(t, p) \ge \frac{d(t, c)^2 - d(t, b)^2}{2 d(b, c)}
+    """
+    margin, rounding, unsure = errors
+    highest = closest * (_ONE + rounding) + margin
+    for c in range(radii.shape[0]):
+        lowest = max(bounds[c] * (_ONE - rounding) - margin, _ZERO)
+        width = np.sqrt(between[c]) * (_ONE + rounding) + margin
+        gap = lowest * lowest - highest * highest - unsure
+        by_half = gap / max(_TWO * width, _TINY)
+        bounds[c] = max(lowest - radii[c], by_half)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _first_limit(target, table, reach, bounds, tiers, n_neighbors, powers):
     """Bound the distance of the last of the nearest points by some that are near."""
+    radii, margin = reach
     relative = np.empty(target.shape[0], dtype=np.float32)
     n_seen, slack = 0, 0.0
     for c in range(bounds.shape[0]):
@@ -153,9 +196,9 @@ def _visit_cells(
             for t in range(n_blocks):
                 block = block_starts[c] + t
                 if power == 2:
-                    near = squares_within(relative, blocks, block, limit)
+                    near = squares_within(relative, blocks, block, limit)  # type: ignore[call-arg, var-annotated]
                 else:
-                    near = sizes_within(relative, blocks, block, limit)
+                    near = sizes_within(relative, blocks, block, limit)  # type: ignore[call-arg]
                 if near == 0:
                     continue
                 for k in range(min(BLOCK, size - BLOCK * t)):

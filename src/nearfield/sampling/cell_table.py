@@ -64,10 +64,10 @@ def measure_blocks(relative, blocks, first, n_blocks, power, powers):
     """Fill in the powers of the distances to the points of some blocks."""
     if power == 2:
         for t in range(n_blocks):
-            store_squares(relative, blocks, first + t, powers, BLOCK * t)
+            store_squares(relative, blocks, first + t, powers, BLOCK * t)  # type: ignore[call-arg]
     else:
         for t in range(n_blocks):
-            store_sizes(relative, blocks, first + t, powers, BLOCK * t)
+            store_sizes(relative, blocks, first + t, powers, BLOCK * t)  # type: ignore[call-arg]
 
 
 @register_jitable

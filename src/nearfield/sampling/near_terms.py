@@ -155,10 +155,10 @@ def gather_terms(sight, table, sources, scales, is_near, tiers, terms):
             is_near,
             terms.powers,
             terms.kept,
-            terms.out,
-            terms.back,
-            terms.weight,
-            terms.places,
+            terms.out.reshape(-1),
+            terms.back.reshape(-1),
+            terms.weight.reshape(-1),
+            terms.places.reshape(-1),
             terms.ends,
         )
     if n_far > 0 and sources.references.shape[0] > 0:
@@ -193,7 +193,8 @@ def _gather_cells(
     """
     closest, limit, n_whole, power, exponent = settings
     n_features, relative = point.shape[0], np.empty(point.shape[0], dtype=np.float32)
-    farthest = closest + limit
+    farthest, capacity = closest + limit, out.shape[0] // ends.shape[0]
+    slots = np.arange(ends.shape[0]).astype(np.uint64) * np.uint64(capacity)
     for c in range(sizes.shape[0]):
         start, end = starts[c], starts[c + 1]
         if tiers[c] != 1 or start == end:
@@ -209,15 +210,17 @@ def _gather_cells(
         raise_to(exponent, powers[: end - start])
         n_kept = _list_kept(powers, units[start:end], farthest, limit, kept)
         for k in range(n_kept):
-            t = kept[k]
-            j = start + t
-            if is_near[j]:
-                continue
-            g = labels[j]
-            slot = ends[g]
-            ends[g] = slot + 1
-            out[g, slot], back[g, slot] = max(powers[t] - closest, _ZERO), powers[t] - units[j]
-            weights[g, slot], places[g, slot] = weight, np.int32(j)
+            of_cell = np.uint64(kept[k])  # no place is counted from the end
+            j = np.uint64(start) + of_cell
+            if not is_near[j]:
+                g = np.uint64(labels[j])
+                slot = slots[g]
+                slots[g] = slot + np.uint64(1)
+                value = powers[of_cell]
+                out[slot], back[slot] = max(value - closest, _ZERO), value - units[j]
+                weights[slot], places[slot] = weight, np.int32(j)
+    for h in range(ends.shape[0]):
+        ends[h] = np.int64(slots[h]) - h * capacity
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
