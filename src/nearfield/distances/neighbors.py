@@ -19,6 +19,7 @@ SEARCHES = ("exact", "approximate")
 _ONE_AT_A_TIME = Lock()
 
 _N_AT_ONCE = 512  # queries: between two looks at whether to stop
+_N_MEASURED = 16  # queries whose neighbours, measured again, stay in the cache
 _EUCLIDEAN = ("euclidean", "l2")
 _N_PROBES = 48
 _MAX_LISTS = 4_096
@@ -106,26 +107,21 @@ class NeighborIndex:
         distances : ndarray, shape (m, K)
         index : ndarray of int, shape (m, K)
         """
-
-        def find(start: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-            chunk = points[start : start + _N_AT_ONCE]
-            found = self._find(chunk, n_neighbors)
-            if advance is not None:
-                advance(chunk.shape[0])
-            return found
-
-        parts = Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(find)(start) for start in range(0, points.shape[0], _N_AT_ONCE)
+        return in_chunks(
+            lambda some: self._find(some, n_neighbors), points, n_jobs=n_jobs, advance=advance
         )
-        distances, index = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        return distances, index
 
     def _find(self, points: Any, n_neighbors: int) -> tuple[Any, Any]:
         distances, index = self._search(points, n_neighbors)
-        if self.points is not None:
-            gaps = self.points[index] - points[:, None]
-            distances = np.sqrt(np.einsum("ikf,ikf->ik", gaps, gaps))
-        return distances, index
+        if self.points is None:
+            return distances, index
+        squares = np.empty(index.shape)
+        for start in range(0, len(index), _N_MEASURED):
+            some = slice(start, start + _N_MEASURED)
+            gaps = np.take(self.points, index[some], axis=0)
+            gaps -= points[some, None]
+            squares[some] = np.einsum("ikf,ikf->ik", gaps, gaps)
+        return np.sqrt(squares), index
 
     def _search(self, points: Any, n_neighbors: int) -> tuple[Any, Any]:
         if self.search == "exact":
@@ -141,6 +137,29 @@ class NeighborIndex:
                 self.index, single[is_short], n_neighbors
             )
         return squares, index.astype(np.int64)
+
+
+def in_chunks(
+    find: Callable[[Any], tuple[NDArray[np.float64], NDArray[np.int64]]],
+    points: Any,
+    *,
+    n_jobs: int | None = None,
+    advance: Callable[[int], None] | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Apply a search of distances and rows to a chunk of queries at a time, in threads."""
+
+    def find_some(start: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        chunk = points[start : start + _N_AT_ONCE]
+        found = find(chunk)
+        if advance is not None:
+            advance(chunk.shape[0])
+        return found
+
+    parts = Parallel(n_jobs=n_jobs, prefer="threads")(
+        delayed(find_some)(start) for start in range(0, points.shape[0], _N_AT_ONCE)
+    )
+    distances, index = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return distances, index
 
 
 def _search_all(index: Any, points: NDArray[np.float32], n_neighbors: int) -> tuple[Any, Any]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from nearfield.distances.neighbors import NeighborIndex
 from nearfield.inference._progress import progress
 from nearfield.near._measure import Ruler
+from nearfield.near.cell_index import CellIndex
 from nearfield.near.cells import MAX_EXACT
 from nearfield.near.normalizers import Normalizers
 from nearfield.near.scales import TabulatedScales
@@ -22,7 +23,7 @@ _N_TARGETS = 256  # at once
 
 def sum_normalizers_by_rows(
     points: Any,
-    index: NeighborIndex,
+    index: NeighborIndex | CellIndex,
     references: NDArray[np.int64],
     ruler: Ruler,
     scales: TabulatedScales,

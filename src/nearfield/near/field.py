@@ -13,6 +13,7 @@ from nearfield.inference._progress import progress
 from nearfield.near._measure import Ruler
 from nearfield.near._rows import sum_normalizers_by_rows, without_themselves
 from nearfield.near._summing import SummingField
+from nearfield.near.cell_index import CellIndex
 from nearfield.near.cells import n_cells, nearest_centre, sort_into_cells
 from nearfield.near.drawn import reference_rows, site_rows
 from nearfield.near.normalizers import Normalizers, exact_sums, sum_normalizers
@@ -109,26 +110,29 @@ class NearField(SummingField):
         """Draw the references and sum the normalisers; all parameters are as the attributes."""
         n_points = points.shape[0]
         ruler = Ruler(metric, dict(metric_params or {}))
-        index = quick_index(points, metric=metric, metric_params=ruler.params, search=search)
         n_neighbors = min(n_neighbors, n_points - 1)
         references = reference_rows(n_points, n_neighbors, seed, n_references)
         longest = ruler.longest(points)
-        nearest = _nearest_distances(points, references[:N_PROBED], index)
-        low, high = scale_range = usual_scales(kernel, nearest, longest)
-        scales = TabulatedScales.covering(kernel, low, high)
-        options: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose}
         power = ruler.power(points)
-        cell_of = None
-        if power is None:
-            normalizers = sum_normalizers_by_rows(
-                points, index, references, ruler, scales, **options
-            )
-        else:
+        cell_of = cells = None
+        if power is not None:
             centres = points[references[: n_cells(n_points)]]
             cell_of = nearest_centre(points, centres, n_jobs).astype(np.int32)
             cells = sort_into_cells(
                 points, centres, points[references], seed, power=power, cell_of=cell_of
             )
+        index = quick_index(
+            points, metric=metric, metric_params=ruler.params, search=search, cells=cells
+        )
+        nearest = _nearest_distances(points, references[:N_PROBED], index)
+        low, high = scale_range = usual_scales(kernel, nearest, longest)
+        scales = TabulatedScales.covering(kernel, low, high)
+        options: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose}
+        if cells is None:
+            normalizers = sum_normalizers_by_rows(
+                points, index, references, ruler, scales, **options
+            )
+        else:
             normalizers = sum_normalizers(points, *cells, scales, seed, **options)
         return cls(
             points,
@@ -145,7 +149,7 @@ class NearField(SummingField):
             search,
             seed,
             cell_of=cell_of,
-        )._knowing(index=index)
+        )._knowing(index=index, **({} if cells is None else {"cells": cells}))
 
     def changed(self, **changes: Any) -> "NearField":
         """Make another one of the same points with the same index and cells."""
@@ -256,10 +260,14 @@ class NearField(SummingField):
         return support.out + support.back if is_joint else support.out
 
     @cached_property
-    def index(self) -> NeighborIndex:
+    def index(self) -> NeighborIndex | CellIndex:
         """The index over the points."""
         return quick_index(
-            self.points, metric=self.metric, metric_params=self.metric_params, search=self.search
+            self.points,
+            metric=self.metric,
+            metric_params=self.metric_params,
+            search=self.search,
+            cells=None if self.power is None else self.cells,
         )
 
     @cached_property
@@ -268,7 +276,7 @@ class NearField(SummingField):
 
 
 def _nearest_distances(
-    points: Any, rows: NDArray[np.int64], index: NeighborIndex
+    points: Any, rows: NDArray[np.int64], index: NeighborIndex | CellIndex
 ) -> NDArray[np.float64]:
     """Measure to the nearest point that is not in the same place, where one is found."""
     n_found = min(N_PROBED_NEIGHBORS, points.shape[0])

@@ -18,13 +18,16 @@ from nearfield.prediction._rules import Floats, Measure, compress, gauss_nodes, 
 from nearfield.sampling.mean_softmax import mean_softmax
 from nearfield.sampling.new_points import smooth_support, training_totals
 
-TOLERANCE = 1e-5
+TOLERANCE = 2e-5
 """The largest error of a probability at the probes."""
 
 _N_EXACT_SCALES = 8  # as many different scales or fewer are taken as they are
 _N_EXACT_NODES = 96
-_N_KNOTS = (2, 4, 8, 16, 32, 64)
-_N_CELLS = ((1, 1), (2, 1), (4, 2), (8, 2), (16, 4), (32, 4), (64, 4), (64, 8))
+_N_KNOTS = (2, 4, 8, 12, 16, 24, 32, 40, 48, 64)
+_N_CELLS = (
+    *((1, 1), (2, 1), (4, 2), (8, 2), (12, 3), (16, 4), (24, 4)),
+    *((32, 4), (48, 4), (64, 4), (64, 6), (64, 8)),
+)
 _N_PROBES = 32
 _FARTHER = 3.0
 _LARGEST_RATE = 1e200  # times zero it is still zero, times a square of 1e100 finite

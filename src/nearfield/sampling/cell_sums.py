@@ -19,6 +19,7 @@ from nearfield.sampling.scale_sums import ITSELF, N_AT_ONCE, add_sums, raise_to,
 
 _N_BINS = 256
 _QUARTER = 4
+_LARGEST = np.float32(1e38)
 _SLACK = 1.5  # cells beyond so many times the points that were asked for are not taken whole
 
 
@@ -109,32 +110,52 @@ def tiers_around(single, table, n_whole, to_centres, tiers):
     _choose_tiers(to_centres, table.sizes, n_whole, tiers)
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def _make_finite(values):
+    """Bound values, in place; return the smallest and the largest one."""
+    smallest, largest = _LARGEST, -_LARGEST
+    for c in range(values.shape[0]):
+        value = values[c] if values[c] < _LARGEST else _LARGEST  # also what is not a number
+        values[c] = value
+        smallest = value if value < smallest else smallest
+        largest = value if value > largest else largest
+    return smallest, largest
+
+
 @register_jitable
 def _choose_tiers(to_centres, sizes, n_whole, tiers):
     """Choose the nearest cells (1), those around them (2) and the rest (0), by bins of distance."""
-    lowest, highest = to_centres.min(), to_centres.max()
-    scale = (_N_BINS - 1) / max(highest - lowest, np.float32(1e-30))
-    counts = np.zeros(_N_BINS)
+    lowest, highest = _make_finite(to_centres)
+    scale = np.float32(_N_BINS - 1) / max(highest - lowest, np.float32(1e-30))
+    counts = np.zeros(_N_BINS, dtype=np.int64)
     for c in range(sizes.shape[0]):
         counts[int((to_centres[c] - lowest) * scale)] += sizes[c]
     last = np.zeros(2, dtype=np.int64)
-    n_points = 0.0
+    n_points = 0
     for b in range(_N_BINS):
         for tier in range(2):
             if n_points < n_whole * (1 if tier == 0 else _QUARTER):
                 last[tier] = b
         n_points += counts[b]
-    n_whole_taken, n_part_taken = 0.0, 0.0
-    first, second = last[0], last[1]
+    most_whole, most_part = int(_SLACK * n_whole), int(_SLACK * _QUARTER * n_whole)
+    _fill_tiers(
+        to_centres, sizes, (lowest, scale), (last[0], last[1]), (most_whole, most_part), tiers
+    )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fill_tiers(to_centres, sizes, bins, last, most, tiers):
+    """Take cells up to the last bin of each tier, but not many more points than were asked for."""
+    (lowest, scale), (first, second), (most_whole, most_part) = bins, last, most
+    n_whole_taken, n_part_taken = 0, 0
     for c in range(sizes.shape[0]):
-        b, tier = int((to_centres[c] - lowest) * scale), 0
-        if b <= first and n_whole_taken < _SLACK * n_whole:
-            tier = 1
-            n_whole_taken += sizes[c]
-        elif b <= second and n_part_taken < _SLACK * _QUARTER * n_whole:
-            tier = 2
-            n_part_taken += sizes[c]
-        tiers[c] = tier
+        b = int((to_centres[c] - lowest) * scale)
+        # No branches: which cells are near is anybody's guess.
+        is_whole = int(b <= first) & int(n_whole_taken < most_whole)
+        is_part = (1 - is_whole) & int(b <= second) & int(n_part_taken < most_part)
+        n_whole_taken += is_whole * sizes[c]
+        n_part_taken += is_part * sizes[c]
+        tiers[c] = is_whole + 2 * is_part
 
 
 @register_jitable

@@ -7,12 +7,12 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from nearfield.sampling._block_vector import store_sizes, store_squares
 from nearfield.sampling.euclidean import add_square, add_squares
 
 BLOCK = 8
 """So many points of a cell lie together, feature by feature."""
 
-_ANY_ORDER = {"reassoc", "contract", "nsz"}  # of sums, as vector instructions take them
 _ZERO = np.float32(0.0)
 
 
@@ -59,28 +59,15 @@ def _add_size(value, values, row):
         row[j] += abs(value - values[j])
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, error_model="numpy")
 def measure_blocks(relative, blocks, first, n_blocks, power, powers):
     """Fill in the powers of the distances to the points of some blocks."""
-    for t in range(n_blocks):
-        b, k = np.uint64(first + t), np.uint64(BLOCK * t)  # no place is counted from the end
-        # Eight sums by name: they become one vector.
-        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = _ZERO
-        for f in range(blocks.shape[1]):
-            x = relative[f]
-            d0, d1 = x - blocks[b, f, 0], x - blocks[b, f, 1]
-            d2, d3 = x - blocks[b, f, 2], x - blocks[b, f, 3]
-            d4, d5 = x - blocks[b, f, 4], x - blocks[b, f, 5]
-            d6, d7 = x - blocks[b, f, 6], x - blocks[b, f, 7]
-            if power == 1:
-                s0, s1, s2, s3 = s0 + abs(d0), s1 + abs(d1), s2 + abs(d2), s3 + abs(d3)
-                s4, s5, s6, s7 = s4 + abs(d4), s5 + abs(d5), s6 + abs(d6), s7 + abs(d7)
-            else:
-                s0, s1, s2, s3 = s0 + d0 * d0, s1 + d1 * d1, s2 + d2 * d2, s3 + d3 * d3
-                s4, s5, s6, s7 = s4 + d4 * d4, s5 + d5 * d5, s6 + d6 * d6, s7 + d7 * d7
-        row = powers[k : k + np.uint64(BLOCK)]
-        row[0], row[1], row[2], row[3] = s0, s1, s2, s3
-        row[4], row[5], row[6], row[7] = s4, s5, s6, s7
+    if power == 2:
+        for t in range(n_blocks):
+            store_squares(relative, blocks, first + t, powers, BLOCK * t)  # type: ignore[call-arg]
+    else:
+        for t in range(n_blocks):
+            store_sizes(relative, blocks, first + t, powers, BLOCK * t)  # type: ignore[call-arg]
 
 
 @register_jitable

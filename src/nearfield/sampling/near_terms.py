@@ -73,6 +73,7 @@ class Terms(NamedTuple):
     places: NDArray[np.int32]
     ends: NDArray[np.int64]  # shape (G,), how many there are
     powers: NDArray[np.float32]  # to what is looked at, a cell or all references at a time
+    kept: NDArray[np.int32]  # which of these count
     totals: NDArray[np.float32]  # shape (capacity,)
 
 
@@ -91,7 +92,7 @@ class Sight(NamedTuple):
 @njit(cache=True, nogil=True, error_model="numpy")
 def make_terms(table, n_references, n_whole, n_classes):
     """Make room for all terms of one point."""
-    n_most = min(table.keys.shape[0], 2 * n_whole)
+    n_most = max(min(table.keys.shape[0], 2 * n_whole), n_references) + 2 * BLOCK
     capacity = min(table.keys.shape[0], 4 * n_whole) + n_references + 1
     shape = n_classes, capacity
     return Terms(
@@ -100,7 +101,8 @@ def make_terms(table, n_references, n_whole, n_classes):
         np.empty(shape, np.float32),
         np.empty(shape, np.int32),
         np.zeros(n_classes, np.int64),
-        np.empty(max(n_most, n_references) + 2 * BLOCK, np.float32),
+        np.empty(n_most, np.float32),
+        np.empty(n_most, np.int32),
         np.empty(capacity, np.float32),
     )
 
@@ -152,10 +154,11 @@ def gather_terms(sight, table, sources, scales, is_near, tiers, terms):
             sources.units,
             is_near,
             terms.powers,
-            terms.out,
-            terms.back,
-            terms.weight,
-            terms.places,
+            terms.kept,
+            terms.out.reshape(-1),
+            terms.back.reshape(-1),
+            terms.weight.reshape(-1),
+            terms.places.reshape(-1),
             terms.ends,
         )
     if n_far > 0 and sources.references.shape[0] > 0:
@@ -177,6 +180,7 @@ def _gather_cells(
     units,
     is_near,
     powers,
+    kept,
     out,
     back,
     weights,
@@ -189,7 +193,8 @@ def _gather_cells(
     """
     closest, limit, n_whole, power, exponent = settings
     n_features, relative = point.shape[0], np.empty(point.shape[0], dtype=np.float32)
-    farthest = closest + limit
+    farthest, capacity = closest + limit, out.shape[0] // ends.shape[0]
+    slots = np.arange(ends.shape[0]).astype(np.uint64) * np.uint64(capacity)
     for c in range(sizes.shape[0]):
         start, end = starts[c], starts[c + 1]
         if tiers[c] != 1 or start == end:
@@ -202,18 +207,30 @@ def _gather_cells(
             relative[f] = point[f] - centres[c, f]
         n_blocks = (end - start + BLOCK - 1) // BLOCK
         measure_blocks(relative, blocks, block_starts[c], n_blocks, power, powers)
-        for t in range(end - start):
-            value, j = powers[t], np.uint64(start + t)
-            if exponent != 1.0:
-                value = np.sqrt(value) if exponent == 0.5 else value * value
-            back_value = value - units[j]
-            is_kept = (value <= farthest) | (back_value <= limit)
-            if is_kept and not is_near[j]:
-                g = labels[j]
-                slot = ends[g]
-                ends[g] = slot + 1
-                out[g, slot], back[g, slot] = max(value - closest, _ZERO), back_value
-                weights[g, slot], places[g, slot] = weight, np.int32(start + t)
+        raise_to(exponent, powers[: end - start])
+        n_kept = _list_kept(powers, units[start:end], farthest, limit, kept)
+        for k in range(n_kept):
+            of_cell = np.uint64(kept[k])  # no place is counted from the end
+            j = np.uint64(start) + of_cell
+            if not is_near[j]:
+                g = np.uint64(labels[j])
+                slot = slots[g]
+                slots[g] = slot + np.uint64(1)
+                value = powers[of_cell]
+                out[slot], back[slot] = max(value - closest, _ZERO), value - units[j]
+                weights[slot], places[slot] = weight, np.int32(j)
+    for h in range(ends.shape[0]):
+        ends[h] = np.int64(slots[h]) - h * capacity
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _list_kept(powers, units, farthest, limit, kept):
+    """List what counts, of what a point gives or gets; return how many there are."""
+    n_kept = 0
+    for t in range(units.shape[0]):
+        kept[n_kept] = t  # written over by the next one unless it is kept: no branch to miss
+        n_kept += (powers[t] <= farthest) | (powers[t] - units[t] <= limit)
+    return n_kept
 
 
 @register_jitable

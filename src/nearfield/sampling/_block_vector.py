@@ -1,0 +1,103 @@
+"""Distances to eight points at a time, as one vector of float32 numbers.
+
+Written in the compiler's own terms, for it does not find eight sums to be one vector by itself: by
+these the distances take a quarter of the time.
+"""
+
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+_FLOAT = ir.FloatType()
+_VECTOR = ir.VectorType(_FLOAT, 8)
+_SIZE = 4  # bytes of a float32: no other alignment is assumed
+_MAY_FUSE = ("contract",)  # a product and a sum, rounded once
+
+
+@intrinsic
+def store_squares(typing_context, relative, blocks, block, powers, place):
+    """Store the squared distances of a point to those of a block, eight numbers from a place on.
+
+    relative is the point, shape (n_features,), blocks has the shape (n_blocks, n_features, 8), and
+    powers is one row. All are of float32.
+    """
+    signature = types.void(relative, blocks, types.int64, powers, types.int64)
+    return signature, _storing(_add_square)
+
+
+@intrinsic
+def store_sizes(typing_context, relative, blocks, block, powers, place):
+    """Store the Manhattan distances; the arguments are those of `store_squares`."""
+    signature = types.void(relative, blocks, types.int64, powers, types.int64)
+    return signature, _storing(_add_size)
+
+
+@intrinsic
+def squares_within(typing_context, relative, blocks, block, limit):
+    """Tell which squared distances are not above a limit: bit k of the number is point k."""
+    signature = types.int64(relative, blocks, types.int64, types.float32)
+    return signature, _comparing(_add_square)
+
+
+@intrinsic
+def sizes_within(typing_context, relative, blocks, block, limit):
+    """Tell which Manhattan distances are not above a limit: bit k of the number is point k."""
+    signature = types.int64(relative, blocks, types.int64, types.float32)
+    return signature, _comparing(_add_size)
+
+
+def _add_square(builder, total, gap):
+    return builder.fadd(total, builder.fmul(gap, gap, flags=_MAY_FUSE), flags=_MAY_FUSE)
+
+
+def _add_size(builder, total, gap):
+    takes_vector = ir.FunctionType(_VECTOR, [_VECTOR])
+    size = builder.module.declare_intrinsic("llvm.fabs.v8f32", (), takes_vector)
+    return builder.fadd(total, builder.call(size, [gap]))
+
+
+def _storing(add):
+    def generate(context, builder, signature, arguments):
+        powers = context.make_array(signature.args[3])(context, builder, arguments[3]).data
+        place = builder.bitcast(builder.gep(powers, [arguments[4]]), _VECTOR.as_pointer())
+        total = _measured(context, builder, signature, arguments, add)
+        builder.store(total, place, align=_SIZE)
+        return context.get_dummy_value()
+
+    return generate
+
+
+def _comparing(add):
+    def generate(context, builder, signature, arguments):
+        total = _measured(context, builder, signature, arguments, add)
+        # What is not a number, since it was too large, is not above the limit either.
+        is_within = builder.fcmp_unordered("<=", total, _repeated(builder, arguments[3]))
+        return builder.zext(builder.bitcast(is_within, ir.IntType(8)), ir.IntType(64))
+
+    return generate
+
+
+def _measured(context, builder, signature, arguments, add):
+    """Add up over the features: the distances of the point to those of the block, as a vector."""
+
+    def array(number):
+        return context.make_array(signature.args[number])(context, builder, arguments[number])
+
+    relative, rows = array(0), builder.bitcast(array(1).data, _VECTOR.as_pointer())
+    (n_features,) = cgutils.unpack_tuple(builder, relative.shape)
+    first = builder.mul(arguments[2], n_features)  # row of eight
+    total = cgutils.alloca_once_value(builder, ir.Constant(_VECTOR, [0.0] * 8))
+    with cgutils.for_range(builder, n_features) as loop:
+        value = builder.load(builder.gep(relative.data, [loop.index]), align=_SIZE)
+        others = builder.load(builder.gep(rows, [builder.add(first, loop.index)]), align=_SIZE)
+        gap = builder.fsub(_repeated(builder, value), others)
+        builder.store(add(builder, builder.load(total), gap), total)
+    return builder.load(total)
+
+
+def _repeated(builder, value):
+    none = ir.Constant(_VECTOR, ir.Undefined)
+    one = builder.insert_element(none, value, ir.Constant(ir.IntType(32), 0))
+    mask = ir.Constant(ir.VectorType(ir.IntType(32), 8), [0] * 8)
+    return builder.shuffle_vector(one, none, mask)
