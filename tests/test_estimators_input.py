@@ -116,8 +116,9 @@ def test_precomputed_distances_to_other_points_are_refused(make):
     model = make(metric="precomputed").fit(DISTANCES, Y)
     with message("X has 7 features, but"):
         model.predict(DISTANCES[:, :7])
-    with message("Expected finite distances >= 0; precomputed distances: got -"):
+    with message("Expected finite distances >= 0; precomputed distances: got -") as caught:
         model.predict(-DISTANCES)
+    assert "Give distances, not similarities." in str(caught.value)
     with pytest.raises(TypeError, match="Sparse data was passed"):
         make(metric="precomputed").fit(sp.csr_array(DISTANCES), Y)
 
@@ -126,6 +127,8 @@ def test_joint_draws_need_the_distances_between_new_points():
     model = d_nn(metric="precomputed").fit(DISTANCES, Y)
     with message("to 20 training points and then to the 3 new points themselves, shape (3, 23)"):
         model.predict_joint(DISTANCES[:3])
+    with message("Input X contains NaN"):
+        model.predict_joint(np.full((1, 21), np.nan))
 
 
 @pytest.mark.parametrize("value", ["gauss", 3, None])
@@ -237,6 +240,8 @@ def test_what_a_field_predicts_needs_a_fit_and_sound_arguments(make):
             model.predict_proba_interval(X, level=level)
     with message("Expected a whole number n_draws >= 1; got n_draws=0."):
         model.predict_joint(X, 0)
+    with pytest.raises(TypeError, match="Expected update_parameters as True or False; got upd"):
+        model.predict_joint(X, update_parameters="no")
 
 
 @FIELDS

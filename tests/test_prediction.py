@@ -369,15 +369,35 @@ def test_scores_of_identical_training_points_are_finite():
         assert scores[1] > scores[0]
 
 
-def test_far_away_the_gaussian_kernel_listens_to_the_most_extreme_point():
+@pytest.mark.parametrize(
+    ("model", "scale", "limit"),
+    [
+        ("gaussian", 0.8, lambda heights: heights == heights.max()),
+        ("exponential", 3.0, lambda heights: softmax(3.0 * heights)),
+        ("radius", 10.0, lambda heights: np.full(len(heights), 1.0 / len(heights))),
+        ("k", 5, lambda heights: (heights >= np.sort(heights)[-5]) / 5),
+        ("directed k", 5, lambda heights: (heights >= np.sort(heights)[-5]) / 5),
+    ],
+)
+def test_far_away_the_class_probabilities_tend_to_the_limit_that_is_documented(model, scale, limit):
     points, labels = three_classes(40)
-    family = family_of("gaussian", distance_matrix(points))
-    predictor = Predictor(posterior_of("gaussian", [3.0], [0.8]), family, labels)
+    family = family_of(model, distance_matrix(points))
+    predictor = Predictor(posterior_of(model, [3.0], [scale]), family, labels)
     direction = np.array([0.6, 0.0, 0.8])
+    expected = softmax(3.0 * limit(points @ direction) @ np.eye(3)[labels])
     far = distance_matrix([1e6 * direction], points)
-    extreme = labels[np.argmax(points @ direction)]
-    expected = softmax(3.0 * np.eye(3)[extreme])
-    np.testing.assert_allclose(predictor.probabilities(far)[0], expected, atol=1e-6)
+    # A distance is 1e6 less the height, up to |x|^2 / 2e6.
+    np.testing.assert_allclose(predictor.probabilities(far)[0], expected, atol=1e-4)
+
+
+def test_far_away_only_points_with_none_within_their_radius_listen():
+    points, labels = three_classes(40)
+    points[0] = [0.0, 30.0, 0.0]
+    family = family_of("radius", distance_matrix(points))
+    predictor = Predictor(posterior_of("radius", [30.0], [10.0]), family, labels)
+    support = (np.bincount(labels) + np.eye(3)[labels[0]]) / 40
+    far = distance_matrix([[1e6, 0.0, 0.0]], points)
+    np.testing.assert_allclose(predictor.probabilities(far)[0], softmax(30.0 * support), atol=1e-6)
 
 
 def test_gauss_nodes_integrate_polynomials_of_a_discrete_measure():

@@ -23,6 +23,7 @@ _SYNONYMS = {
 }
 _SPARSE_METRICS = ("cosine", "euclidean", "manhattan")
 _SCALED_METRICS = {"mahalanobis": "VI", "seuclidean": "V"}
+_PRECOMPUTED = "precomputed distances"
 
 
 def distance_matrix(
@@ -119,7 +120,7 @@ def check_distances(distances: ArrayLike) -> NDArray[np.float64]:
             "Give the distance from every training point to every training point."
         )
     is_same = np.eye(len(checked), dtype=bool)
-    return _as_distances(checked, is_same, True, "precomputed distances")
+    return _as_distances(checked, is_same, True, _PRECOMPUTED)
 
 
 def _check_distances_to(distances: Any, others: Any) -> NDArray[np.float64]:
@@ -130,7 +131,7 @@ def _check_distances_to(distances: Any, others: Any) -> NDArray[np.float64]:
             f"Expected precomputed distances to {n_others} points; got shape {checked.shape}. "
             "Give a row for each new point and a column for each training point."
         )
-    return _as_distances(checked, np.zeros(checked.shape, bool), False, "precomputed distances")
+    return _as_distances(checked, np.zeros(checked.shape, bool), False, _PRECOMPUTED)
 
 
 def _check_matrix(distances: Any, min_points: int) -> NDArray[np.floating]:
@@ -264,9 +265,12 @@ def _check_range(distances: NDArray[np.float64], slack: float, source: str) -> N
     is_bad = ~np.isfinite(distances) | (distances < -slack)
     if is_bad.any():
         i, j = np.argwhere(is_bad)[0]
+        advice = "Check the features, and whether the metric suits them."
+        if source == _PRECOMPUTED:
+            advice = "Give distances, not similarities."
         raise ValueError(
             f"Expected finite distances >= 0; {source}: got {distances[i, j]:g} "
-            f"from point {i} to point {j}. Check the features, and whether the metric suits them."
+            f"from point {i} to point {j}. {advice}"
         )
 
 

@@ -18,6 +18,7 @@ from nearfield.estimators._settings import (
     check_choice,
     check_common,
     check_dense,
+    check_flag,
     check_usable,
     choose_engine,
     make_priors,
@@ -174,9 +175,20 @@ class FieldClassifier(MetricClassifier):
         return self._map(lambda predictor: partial(predictor.interval, level=level), X)
 
     def outlier_score(self, X: Any) -> NDArray[np.float64]:
-        """Tell how far each point is from all training points, at the scale of the posterior.
+        r"""Tell how far each point is from all training points, at the scale of the posterior.
 
         High where a nearest-neighbour method must not be sure, whatever its class probabilities.
+        As a point moves away in a direction u of a Euclidean space its score rises without bound,
+        while the class probabilities tend to a limit, that of its weights of the training points:
+
+        - Gaussian kernel: all on the one that is farthest in that direction, the largest
+          :math:`\langle u, x_j \rangle`;
+        - exponential kernel: proportional to :math:`\exp(\sigma \langle u, x_j \rangle)`;
+        - radius kernel: the same on each;
+        - k neighbours: 1/k on each of the k that are farthest in that direction.
+
+        No training point listens to it in the end, but for those with none of the others within
+        their radius, which go on to listen to all alike.
 
         Parameters
         ----------
@@ -227,6 +239,7 @@ class FieldClassifier(MetricClassifier):
                 "conditionals belong to no joint distribution. Use predict_proba."
             )
         n_draws = check_whole(n_draws, "n_draws", minimum=1)
+        check_flag(update_parameters, "update_parameters")
         distances = joint_distances(self, X)
         draws = draw_joint_labels(
             make_rng(self.random_state if random_state is None else random_state),

@@ -25,7 +25,7 @@ def joint_distances(estimator: Any, X: Any) -> NDArray[np.float64]:
 
 
 def _split_precomputed(X: Any, n_points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    checked = check_array(X, dtype=np.float64)
+    checked = check_array(X, dtype=np.float64, input_name="X")
     n_new = checked.shape[0]
     if checked.shape[1] != n_points + n_new:
         raise ValueError(

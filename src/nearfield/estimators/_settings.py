@@ -126,13 +126,17 @@ def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
     return value
 
 
+def check_flag(value: Any, name: str) -> None:
+    """Accept True or False, and no word or number that may mean either."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(
+            f"Expected {name} as True or False; got {name}={value!r}. Give one of them."
+        )
+
+
 def check_common(estimator: Any) -> None:
     """Accept what every estimator has: `standardize`, `n_jobs` and, if there, `verbose`."""
-    if not isinstance(estimator.standardize, bool | np.bool_):
-        raise TypeError(
-            f"Expected standardize as True or False; got standardize={estimator.standardize!r}. "
-            "Give one of them."
-        )
+    check_flag(estimator.standardize, "standardize")
     n_jobs, verbose = estimator.n_jobs, getattr(estimator, "verbose", 0)
     if not (n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs != 0)):
         raise ValueError(
