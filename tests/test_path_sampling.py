@@ -253,6 +253,14 @@ def test_impossible_settings_are_refused(name):
         PathSampling(**{name: 0})
 
 
+@pytest.mark.parametrize("prior", [stats.t(3.0, scale=10.0), stats.cauchy()], ids=["t", "cauchy"])
+def test_a_prior_that_goes_on_far_below_zero_is_refused(rng, prior):
+    family = tiny_family("gaussian")
+    priors = Priors(prior, stats.uniform(0.0, 5.0))
+    with pytest.raises(ValueError, match="lighter tails or cut at zero"):
+        PathSampling().infer(rng, family, tiny_labels(family), priors)
+
+
 def test_impossible_problems_are_refused(rng):
     family = tiny_family("gaussian")
     labels = tiny_labels(family)

@@ -95,6 +95,13 @@ def test_what_is_no_distribution_is_refused(prior):
         check_priors(Priors(prior, stats.uniform(0.0, 5.0)), SMOOTH)
 
 
+@pytest.mark.parametrize("name", ["beta", "sigma"])
+def test_several_distributions_in_one_are_refused(name):
+    priors = {"beta": BETA, "sigma": stats.uniform(0.0, 5.0)} | {name: stats.norm([0.0, 1.0], 1.0)}
+    with pytest.raises(ValueError, match=f"one distribution as the prior of {name}; got norm"):
+        check_priors(Priors(*priors.values()), SMOOTH)
+
+
 def test_what_are_no_priors_is_refused():
     with pytest.raises(TypeError, match=r"Give nearfield\.inference\.Priors\(beta, scale\)"):
         check_priors((BETA, stats.uniform(0.0, 5.0)), SMOOTH)

@@ -110,6 +110,12 @@ def check_priors(priors: Priors, family: FieldFamily) -> None:
                 f"Expected a frozen scipy.stats distribution as the prior of {parameter}; got "
                 f"{prior!r}. Give one such as scipy.stats.norm(0, 50)."
             )
+        if np.ndim(prior.ppf(0.5)) != 0:
+            raise ValueError(
+                f"Expected one distribution as the prior of {parameter}; got "
+                f"{prior.dist.name}{prior.args or prior.kwds}, several of them. Give numbers as "
+                "its parameters."
+            )
     if hasattr(priors.beta.dist, "pmf") or hasattr(priors.scale.dist, "pmf") != family.is_discrete:
         expected = "a discrete" if family.is_discrete else "a continuous"
         raise ValueError(

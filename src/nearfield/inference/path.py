@@ -35,6 +35,7 @@ __all__ = ["PathSampling", "log_partition_curve"]
 
 _MAX_ROUNDS = 6
 _MOST_DRAWS = 2  # times n_draws, for the tolerance
+_LOWEST_BETA = -1e4
 _ROUGH_SPREAD = Spread(n_rows=8, drop=7.0, spacing=1.8, rung_spacing=1.8)
 _N_SMOOTH_ROWS, _N_STEP_ROWS = 10, 16
 _DROP, _SPACING = 5.0, 1.2
@@ -125,6 +126,7 @@ class PathSampling:
         """
         check_generator(rng)
         problem = Problem(family, *check_problem(family, labels, priors))
+        _check_reach(problem)
         with (
             one_blas_thread(),
             progress(_MAX_ROUNDS + 2, type(self).__name__, verbose) as advance,
@@ -176,6 +178,17 @@ class PathSampling:
         n_rows = _N_SMOOTH_ROWS if problem.family.is_smooth else _N_STEP_ROWS
         spacing = _SPACING / self.beta_density
         return Spread(int(np.ceil(n_rows * self.scale_density)), _DROP, spacing, spacing)
+
+
+def _check_reach(problem: Problem) -> None:
+    """Refuse a prior of beta that goes on far below zero: no chain finds the labels there."""
+    lowest = problem.beta_support[0]
+    if lowest < _LOWEST_BETA:
+        raise ValueError(
+            f"Expected a prior of beta that ends above {_LOWEST_BETA:g} but for 1e-13 of its mass; "
+            f"got {problem.priors.beta.dist.name}, which reaches down to {lowest:.3g}. Give one "
+            "with lighter tails or cut at zero, or use Pseudolikelihood."
+        )
 
 
 def _warn(need: float) -> None:

@@ -2,7 +2,7 @@
 
 The support is computed at a few scales (knots), and follows by interpolation in log sigma at
 all others; the posterior is replaced by a few nodes. How few is decided by how well they do at
-probes: the training points themselves, and points farther out.
+probes: the training points themselves, and points nearer to all others and farther out.
 """
 
 from collections.abc import Callable
@@ -18,18 +18,17 @@ from nearfield.prediction._rules import Floats, Measure, compress, gauss_nodes, 
 from nearfield.sampling.mean_softmax import mean_softmax
 from nearfield.sampling.new_points import smooth_support, training_totals
 
-TOLERANCE = 2e-5
-"""The largest error of a probability at the probes."""
+_KNOT_TOLERANCE, _NODE_TOLERANCE = 2e-5, 4e-5  # largest errors of a probability at the probes
 
 _N_EXACT_SCALES = 8  # as many different scales or fewer are taken as they are
 _N_EXACT_NODES = 96
-_N_KNOTS = (2, 4, 8, 12, 16, 24, 32, 40, 48, 64)
+_N_KNOTS = (2, 4, 8, 16, 32, 64)
 _N_CELLS = (
     *((1, 1), (2, 1), (4, 2), (8, 2), (12, 3), (16, 4), (24, 4)),
     *((32, 4), (48, 4), (64, 4), (64, 6), (64, 8)),
 )
-_N_PROBES = 32
-_FARTHER = 3.0
+_N_PROBES = 48
+_NEARER_AND_FARTHER = (1.0, 0.5, 1.5, 3.0)
 _LARGEST_RATE = 1e200  # times zero it is still zero, times a square of 1e100 finite
 
 
@@ -192,18 +191,18 @@ def smooth_average(
     expected = full.probabilities(probes)
     for n_cells in _N_CELLS:
         average = replace(full, nodes=Nodes.of(compress(measure, *n_cells)))
-        if _error(average.probabilities(probes), expected) < TOLERANCE:
+        if _error(average.probabilities(probes), expected) < _NODE_TOLERANCE:
             break
     return average
 
 
 def probe_distances(distances: Floats) -> Floats:
-    """Take some training points for new ones, each as it is and again farther from all others."""
+    """Take some training points for new ones, each as it is, nearer to all others and farther."""
     n_points = len(distances)
     chosen = np.unique(np.linspace(0, n_points - 1, _N_PROBES).astype(np.int64))
     probes = distances[chosen]
     probes[np.arange(len(chosen)), chosen] = np.inf  # a new point is not its own neighbour
-    return np.concatenate([probes, _FARTHER * probes])
+    return np.concatenate([factor * probes for factor in _NEARER_AND_FARTHER])
 
 
 def _with_few_knots(
@@ -222,7 +221,7 @@ def _with_few_knots(
     for n_knots in _N_KNOTS[1:]:
         finer = with_knots(gauss_nodes(measure.scales, measure.weights, n_knots))
         confirmed = finer.probabilities(probes)
-        if _error(probabilities, confirmed) < TOLERANCE:
+        if _error(probabilities, confirmed) < _KNOT_TOLERANCE:
             break
         chosen, probabilities = finer, confirmed
     return chosen
