@@ -36,11 +36,6 @@ class Plan(NamedTuple):
     is_rung: NDArray[np.bool_]  # shape (K,): on the way to the posterior, not of it
     walks: list[NDArray[np.int64]]
 
-    @property
-    def has_two_sides(self) -> bool:
-        """Whether there are points on both sides of beta = 0."""
-        return bool(self.betas.min() < 0.0 < self.betas.max())
-
 
 def plan_draws(
     problem: Problem,

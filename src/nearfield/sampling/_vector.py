@@ -5,6 +5,12 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.extending import intrinsic, register_jitable
 
+ANY_ORDER = {"reassoc", "contract", "nsz"}
+"""The `fastmath` of sums whose terms may come in any order, as vector instructions take them.
+
+For loops in which nothing is infinite.
+"""
+
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01  # its last 32 bits are zero: times k it is exact
 _LN2_LOW = 1.90821492927058770002e-10

@@ -136,7 +136,7 @@ def walk_chain(
             n_weak = first_above(pair_couplings[row], 0, pair_couplings.shape[1], STRONG / beta)
             strong = pair_couplings[row, n_weak:]
             fill_probabilities(strong, beta, 0.0, 1.0, probabilities[n_weak:])
-        else:  # else a cluster move comes first
+        else:  # no cluster move will do it
             sum_support(coupling[row], total_coupling[row], labels, support)
         for _ in range(n_sweeps[stop]):
             if beta > 0.0:

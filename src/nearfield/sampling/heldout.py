@@ -8,11 +8,10 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from nearfield.sampling._vector import exp_of
+from nearfield.sampling._vector import ANY_ORDER, exp_of
 from nearfield.sampling._vector32 import exp32_of
 from nearfield.sampling.scaled_field import best_beta, sum32_of
 
-_ANY_ORDER = {"reassoc", "contract", "nsz"}
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
 _FAR, _LARGEST_EXPONENT = np.float32(3e38), np.float32(80.0)
 
@@ -112,7 +111,7 @@ def fill_shares32(kernel, plain_totals, unit):
         kernel[j] /= kernel[j] + unit * plain_totals[j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
 def sum_of_kernel(energies, smallest, rate):
     """Add up exp(-rate x what energies have above the smallest)."""
     total = _ZERO
@@ -136,7 +135,7 @@ def fill_back32(energies, nearest, totals, rate, kernel):
         kernel[j] = _ONE / (_ONE + totals[j] * exp32_of(gap))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER | {"nnan"})
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER | {"nnan"})
 def smallest32_of(values):
     """Find the smallest value."""
     smallest = values[0]

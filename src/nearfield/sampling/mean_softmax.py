@@ -4,9 +4,7 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from nearfield.sampling._vector import exp_of
-
-_ANY_ORDER = {"reassoc", "contract", "nsz"}
+from nearfield.sampling._vector import ANY_ORDER, exp_of
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -53,7 +51,7 @@ def node_probabilities(support, interpolation, starts, betas, external_field, pr
                 logits[g, r] /= total[r]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
 def fill_logits(support, interpolation, starts, betas, external_field, logits):
     """Fill in alpha + beta x support at each node, shape (G, n_nodes)."""
     for s in range(interpolation.shape[0]):
@@ -91,7 +89,7 @@ def exponentiate(values, largest, total):
         total[r] += values[r]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
 def weighted_ratios(weights, numerators, denominators):
     """Add up weight x numerator / denominator."""
     total = 0.0

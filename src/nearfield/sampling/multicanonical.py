@@ -14,7 +14,7 @@ from numba.extending import register_jitable
 
 from nearfield.sampling._random import uniform_at
 from nearfield.sampling._support import move_label
-from nearfield.sampling.gibbs import draw_class_at, upper_logit
+from nearfield.sampling.gibbs import draw_class_at, two_largest, upper_logit
 
 
 @njit(cache=True, nogil=True)
@@ -74,13 +74,10 @@ def multicanonical_sweeps(
                 left -= support[row, i]
             class_support[0] = left
             rest = agreement - class_support[current]
-            largest, second = -np.inf, -np.inf
             for g in range(n_classes):
                 position = (rest + class_support[g] - first) * cells_per_unit
-                value = external_field[g] + interpolate(padded, position)
-                log_weights[g, 0] = value
-                second = max(second, min(largest, value))
-                largest = max(largest, value)
+                log_weights[g, 0] = external_field[g] + interpolate(padded, position)
+            largest, second = two_largest(log_weights, 0)
             uniform = uniform_at(key, sweep * n_points + i)
             current_log_weight = log_weights[current, 0]
             best_other = second if current_log_weight == largest else largest

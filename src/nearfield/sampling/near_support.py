@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from nearfield.sampling._vector import exp_of
+from nearfield.sampling._vector import ANY_ORDER, exp_of
 from nearfield.sampling._vector32 import exp32_of
 from nearfield.sampling.near_terms import (
     NEW,
@@ -22,7 +22,6 @@ from nearfield.sampling.near_terms import (
 _LARGEST_EXPONENT = 700.0
 _LARGEST_SINGLE = np.float32(80.0)
 _ONE = np.float32(1.0)
-_ANY_ORDER = {"reassoc", "contract", "nsz"}  # of sums, as vector instructions take them
 _N_BETWEEN = 2  # scales, after which the terms are thinned again
 
 
@@ -141,7 +140,7 @@ def _take_totals(places, totals, taken):
         taken[t] = totals[places[t]]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
 def _sum_of_kernel(out, weight, rate):
     total = 0.0
     for t in range(out.shape[0]):
@@ -149,7 +148,7 @@ def _sum_of_kernel(out, weight, rate):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
 def _sum_of_shares(back, totals, weight, rate, added):
     total = 0.0
     for t in range(back.shape[0]):

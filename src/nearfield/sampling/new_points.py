@@ -8,10 +8,7 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from nearfield.sampling._vector import exp_of
-
-# Sums may be taken in any order, as vector instructions do; nothing is infinite in there.
-_ANY_ORDER = {"reassoc", "contract", "nsz"}
+from nearfield.sampling._vector import ANY_ORDER, exp_of
 
 _SAFE = 300.0  # exp(-300): squares, and products with the number of points, are normal numbers
 _LARGEST_EXPONENT = 700.0
@@ -161,7 +158,7 @@ def fill_back(row, nearest, log_totals, rate, is_squared, kernel):
         kernel[j] = 1.0 / (1.0 + exp_of(min(gap + log_totals[j], _LARGEST_EXPONENT)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
 def sum_of(values):
     """Add up values."""
     total = 0.0
@@ -170,7 +167,7 @@ def sum_of(values):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
 def sum_of_shares(kernel, back):
     r"""Add up :math:`\kappa_j / (T_j + \kappa_j)`."""
     total = 0.0
@@ -179,7 +176,7 @@ def sum_of_shares(kernel, back):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER | {"nnan"})
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER | {"nnan"})
 def smallest_of(values):
     """Find the smallest value."""
     smallest = values[0]

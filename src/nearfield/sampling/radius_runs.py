@@ -11,9 +11,8 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from nearfield.sampling._vector import ANY_ORDER
 from nearfield.sampling.steps import exponential, gather_run, start_of
-
-_ANY_ORDER = {"reassoc", "contract", "nsz"}
 
 _N_LANES = 128
 _STEP = 32  # of lanes that are used: whole vectors, as many as a loop takes at once
@@ -167,7 +166,7 @@ def add_rises(first, last, start, stops, rises, bins, bin_covariances, sums, cov
         start = stop
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
 def add_lanes(n_lanes, runs, betas, external_field, probabilities):
     r"""Add the class probabilities of runs, by mass.
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from nearfield.distances._scale_objective import MIN_BETA, ScaleObjective, ScaleProblem
 from nearfield.distances._scaled_field import MAX_BETA, N_LENGTHS, NEIGHBORING, PRIOR_SD_BETA
+from nearfield.sampling._vector import ANY_ORDER
 from nearfield.sampling.new_points import smallest_of
 from nearfield.sampling.scaled_field import (
     FAR,
@@ -20,8 +21,6 @@ from nearfield.sampling.scaled_field import (
     squared_distances,
     weigh_neighbors,
 )
-
-_ANY_ORDER = {"reassoc", "contract", "nsz"}
 
 
 class CompiledObjective(ScaleObjective):
@@ -232,7 +231,7 @@ def quasi_newton(gradient, moves, changes, n_kept, direction):
         add_multiple(moves[row], shares[row] - correction, direction)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
 def inner64(first, second):
     """Add up the products of values."""
     total = 0.0

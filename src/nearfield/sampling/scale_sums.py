@@ -10,6 +10,7 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from nearfield.sampling._vector import ANY_ORDER
 from nearfield.sampling._vector32 import exp32_of
 
 N_TOGETHER = 8
@@ -20,8 +21,6 @@ N_AT_ONCE = 2_048
 
 ITSELF = np.float32(1e30)
 """The power of the distance to what does not count."""
-
-_ANY_ORDER = {"reassoc", "contract", "nsz"}  # of sums, as vector instructions take them
 
 _NEGLIGIBLE = 30.0  # exp(-30): beside the nearest point not even ten million of these count
 _FLOOR = np.float32(1e-18)  # its square is a normal number; others take a hundred times as long
@@ -91,13 +90,13 @@ def _add_kernels(powers, reference, scales, factor, kernel, sums):
                 sums[octave * n_sequences + sequence] += factor * _sum_of_squared(kernel)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
 def _fill_kernel(powers, reference, rate, kernel):
     for j in range(powers.shape[0]):
         kernel[j] = exp32_of(min(rate * (reference - powers[j]), _ZERO))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
 def _sum_of(values):
     total = _ZERO
     for j in range(values.shape[0]):
@@ -105,7 +104,7 @@ def _sum_of(values):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
 def _sum_of_squared(values):
     """Square values in place, and add them up."""
     total = _ZERO
@@ -124,7 +123,7 @@ def _add_counts(powers, thresholds, factor, sums):
             sums[s] += factor * _count_below(powers, thresholds[s])
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
 def _count_below(values, threshold):
     count = _ZERO
     for j in range(values.shape[0]):
@@ -132,7 +131,7 @@ def _count_below(values, threshold):
     return count
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER | {"nnan"})
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER | {"nnan"})
 def smallest_of(values):
     """Find the smallest value."""
     smallest = values[0]

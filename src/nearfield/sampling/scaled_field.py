@@ -8,11 +8,10 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from nearfield.sampling._vector import exp_of
+from nearfield.sampling._vector import ANY_ORDER, exp_of
 from nearfield.sampling._vector32 import exp32_of
 from nearfield.sampling.new_points import smallest_of
 
-_ANY_ORDER = {"reassoc", "contract", "nsz"}
 _MAX_NEWTON_STEPS = 30
 _MAX_NEWTON_STEP = 5.0
 _LEAST_BETA = 0.05
@@ -81,7 +80,7 @@ def exponentiate_excess(row, smallest, rate):
         row[j] = exp32_of(rate * (smallest - row[j]))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
 def sum32_of(values):
     """Add up float32 values."""
     total = _ZERO
@@ -162,7 +161,7 @@ def fill_kernel_gradient(weights, sums, labels, class_starts, residuals, beta):
             multiply_gap(row[start:stop], back[start:stop], shift, np.float32(beta))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
 def inner(first, second):
     """Add up the products of values."""
     total = _ZERO

@@ -4,7 +4,8 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-_ANY_ORDER = {"reassoc", "contract", "nsz"}
+from nearfield.sampling._vector import ANY_ORDER
+
 _MOST_COUNTS = 40
 _MOST_IN_A_BUCKET = 32
 
@@ -36,7 +37,7 @@ def bound_of_smallest(row, k, guess):
     return high
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
 def count_below(row, bound):
     """Count the values at or below a bound."""
     count = 0.0

@@ -13,10 +13,8 @@ from numba import njit, types
 from numba.extending import overload, register_jitable
 from numpy.typing import NDArray
 
-from nearfield.sampling._vector import exp_of
+from nearfield.sampling._vector import ANY_ORDER, exp_of
 from nearfield.sampling._vector32 import exp32_of
-
-_ANY_ORDER = {"reassoc", "contract", "nsz"}
 
 
 class StepMass(NamedTuple):
@@ -185,7 +183,7 @@ def _exponential(x):
     return lambda x: exp_of(x)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
 def add_curvature(covariance, betas, shares, room):
     r"""Correct the probabilities of a run for how its logits vary, to second order.
 
@@ -213,7 +211,7 @@ def add_curvature(covariance, betas, shares, room):
             shares[g, b] *= kind(1.0) + half_square * (room[g, b] - mean[b])
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
 def add_means(mass_before, mass_after, shares, weights, probabilities):
     """Add shares, weighted by the mass between two scales."""
     n_classes, n_betas = shares.shape
