@@ -11,7 +11,9 @@ from nearfield.enumeration import label_distribution
 from nearfield.families import DistanceFamily, NeighborFamily
 from nearfield.inference import Posterior
 from nearfield.prediction import Predictor, euclidean_distances_to, map_chunks
+from nearfield.prediction._knots import Knots
 from nearfield.prediction._rules import Measure, compress, gauss_nodes, lagrange_basis
+from nearfield.prediction._smooth import _TOWARDS_CENTRE, probe_distances
 from nearfield.prediction._support import new_point_support
 from nearfield.sampling._vector import exp_of
 from nearfield.sampling.selection import bound_of_smallest, sorted_below
@@ -161,6 +163,46 @@ def test_many_draws_are_averaged_as_if_one_by_one(model, width):
     distances = distance_matrix(new, points)
     error = np.abs(predictor.probabilities(distances) - plain_average(predictor, distances))
     assert error.max() < 1e-4
+
+
+@pytest.mark.parametrize("model", ["gaussian", "exponential"])
+def test_far_draws_and_points_in_the_middle_are_averaged_as_if_one_by_one(model):
+    rng = np.random.default_rng(104)
+    points = rng.normal(size=(120, 6)) * np.linspace(1.0, 2.0, 6)
+    labels = np.digitize(points[:, 0], [-0.7, 0.7])
+    new = rng.normal(size=(40, 6)) * np.repeat([0.2, 1.0, 1.6, 5.0], 10)[:, None]
+    betas, scales = draws_of(model, 120, 1_000, "wide", seed=4)
+    scales[:2] = scales.max() * np.array([3.0, 3.1])  # each is a thousandth of the average
+    predictor = Predictor(
+        posterior_of(model, betas, scales), family_of(model, distance_matrix(points)), labels
+    )
+    distances = distance_matrix(new, points)
+    error = np.abs(predictor.probabilities(distances) - plain_average(predictor, distances))
+    assert error.max() < 1e-4
+
+
+@pytest.mark.parametrize("n_knots", [8, 48, 128])
+def test_values_between_knots_follow_from_those_around(n_knots):
+    rng = np.random.default_rng(2)
+    log_scales = np.append(0.5 * rng.standard_normal(500), [3.0, 3.01])
+    measure = Measure(np.ones(502), log_scales, np.full(502, 1 / 502))
+    knots = Knots.of(measure, n_knots)
+    first, coefficients = knots.interpolation(log_scales)
+    around = first[:, None] + np.arange(coefficients.shape[1])
+    between = (coefficients * np.tanh(knots.log_scales)[around]).sum(axis=1)
+    error = np.abs(between - np.tanh(log_scales))
+    assert error.mean() < {8: 0.01, 48: 1e-6, 128: 1e-9}[n_knots]
+    assert error.max() < {8: 0.3, 48: 1e-3, 128: 1e-6}[n_knots]
+
+
+def test_probes_are_where_points_moved_through_the_centre_would_be():
+    points, _ = three_classes(30)
+    probes = probe_distances(distance_matrix(points)).reshape(len(_TOWARDS_CENTRE), 30, 30)
+    for t, distances in zip(_TOWARDS_CENTRE, probes, strict=True):
+        moved = points + t * (points.mean(axis=0) - points)
+        expected = distance_matrix(moved, points)
+        np.fill_diagonal(expected, np.inf)
+        np.testing.assert_allclose(distances, expected, rtol=1e-9)
 
 
 def tailed_classes(rng, n_points, n_features, n_classes):

@@ -12,6 +12,7 @@ from nearfield.near.field import NearField
 from nearfield.near.sums import FieldSums
 from nearfield.near.support_table import SupportTable
 from nearfield.prediction._intervals import equal_nodes
+from nearfield.prediction._knots import Interpolation
 from nearfield.prediction._rules import Measure
 from nearfield.prediction._smooth import Nodes
 from nearfield.sampling.mean_softmax import mean_softmax
@@ -83,7 +84,7 @@ class StepAverage:
         nodes = self.nodes
         mean_softmax(
             support,
-            interpolation,
+            *interpolation,
             nodes.starts,
             nodes.betas,
             nodes.weights,
@@ -92,7 +93,7 @@ class StepAverage:
         )
         return probabilities
 
-    def at(self, scales: Floats) -> Callable[[Any], tuple[Floats, Floats]]:
+    def at(self, scales: Floats) -> Callable[[Any], tuple[Floats, Interpolation]]:
         """Prepare the support at other sigmas; no interpolation follows it."""
         sums = NearSums(self.sums.near_field, scales, self.sums.is_joint)
-        return lambda neighborhood: (sums.support(neighborhood), np.empty((len(scales), 0)))
+        return lambda neighborhood: (sums.support(neighborhood), Interpolation.none(len(scales)))

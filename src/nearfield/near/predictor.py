@@ -13,6 +13,7 @@ from nearfield.near._average import NearSums, Probes, StepAverage
 from nearfield.near.field import NearField
 from nearfield.near.support_table import SupportTable
 from nearfield.prediction._intervals import IntervalNodes
+from nearfield.prediction._knots import Interpolation
 from nearfield.prediction._outliers import typical_scales
 from nearfield.prediction._predictor import measure_of, normalized
 from nearfield.prediction._rules import Measure
@@ -58,7 +59,7 @@ class NearPredictor:
         neighborhood = self.family.look(points)
         nodes = IntervalNodes.of(self._average, self._measure, self._external_field)
 
-        def support_at(rows: Any) -> tuple[Floats, Floats]:
+        def support_at(rows: Any) -> tuple[Floats, Interpolation]:
             return nodes.support_at(neighborhood.part(rows))
 
         by_row = IntervalNodes(nodes.nodes, support_at, nodes.external_field)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.prediction._rules import lagrange_basis
+from nearfield.prediction._rules import local_basis
 from nearfield.sampling.scale_sums import SumScales
 
 _N_RADII = 192  # counts of few points jump: many steps, so that few jumps fall into one
@@ -104,9 +104,7 @@ class TabulatedScales:
         n_neighbors = _N_RADIUS_NEIGHBORS if self.kernel == "radius" else _N_NEIGHBORS
         places = np.log(values / self.first) / np.log(self.ratio)
         places = np.clip(places, 0.0, self.n_scales - 1.0)
-        first = np.floor(places).astype(np.int64) - (n_neighbors // 2 - 1)
-        first = np.clip(first, 0, self.n_scales - n_neighbors)
-        return first, lagrange_basis(np.arange(float(n_neighbors)), places - first)
+        return local_basis(places, self.n_scales, n_neighbors)
 
 
 def _rates(kernel: str, sigmas: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nearfield.prediction._knots import Interpolation
 from nearfield.prediction._rules import Floats, Measure
 from nearfield.prediction._smooth import Nodes
 from nearfield.sampling.mean_softmax import node_probabilities
@@ -29,7 +30,7 @@ class IntervalNodes:
     """Nodes of equal weight, and how to get the support of new points at their scales."""
 
     nodes: Nodes
-    support_at: Callable[[Any], tuple[Floats, Floats]]
+    support_at: Callable[[Any], tuple[Floats, Interpolation]]
     external_field: Floats
 
     @classmethod
@@ -49,7 +50,7 @@ class IntervalNodes:
             values = np.empty((len(support), n_classes, n_nodes))
             node_probabilities(
                 support,
-                interpolation,
+                *interpolation,
                 self.nodes.starts,
                 self.nodes.betas,
                 self.external_field,

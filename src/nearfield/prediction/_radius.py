@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solveh_banded
 
 from nearfield.families import DistanceFamily
+from nearfield.prediction._knots import Interpolation
 from nearfield.prediction._rules import Floats, Measure, cells
 from nearfield.prediction._steps import N_EXACT_SCALES, gather
 from nearfield.sampling.listening import Hats, listening_at, listening_over
@@ -69,14 +70,14 @@ class RadiusAverage:
         fill(distances, self.tables, self.posterior, self.external_field, probabilities)
         return probabilities
 
-    def at(self, scales: Floats) -> Callable[[Floats], tuple[Floats, Floats]]:
+    def at(self, scales: Floats) -> Callable[[Floats], tuple[Floats, Interpolation]]:
         """Prepare the support at other scales, which rise; no interpolation follows it."""
         tables = exact_tables(self.family, self.labels, scales, self.is_joint)
 
-        def support(distances: Floats) -> tuple[Floats, Floats]:
+        def support(distances: Floats) -> tuple[Floats, Interpolation]:
             values = np.empty((len(distances), len(scales), len(self.external_field)))
             radius_support(distances, tables, values)
-            return values, np.empty((len(scales), 0))
+            return values, Interpolation.none(len(scales))
 
         return support
 

@@ -88,6 +88,21 @@ def lagrange_basis(nodes: Floats, values: Floats) -> Floats:
     return basis
 
 
+def local_basis(places: Floats, n_grid: int, n_around: int) -> tuple[NDArray[np.int64], Floats]:
+    r"""Interpolate between grid points 0, 1, ..: by the polynomial through those around.
+
+    .. math:: f(x) \approx \sum_c a_c f(x_{\text{first} + c})
+
+    Returns
+    -------
+    first : ndarray of int, shape (n_places,)
+    coefficients : ndarray, shape (n_places, n_around)
+    """
+    first = np.floor(places).astype(np.int64) - (n_around // 2 - 1)
+    first = np.clip(first, 0, n_grid - n_around)
+    return first, lagrange_basis(np.arange(float(n_around)), places - first)
+
+
 def compress(measure: Measure, n_scale_cells: int, n_beta_cells: int) -> Measure:
     """Replace a measure by few nodes in each of n_scale_cells x n_beta_cells cells.
 

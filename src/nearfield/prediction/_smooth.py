@@ -2,7 +2,7 @@
 
 The support is computed at a few scales (knots), and follows by interpolation in log sigma at
 all others; the posterior is replaced by a few nodes. How few is decided by how well they do at
-probes: the training points themselves, and points nearer to all others and farther out.
+probes: some training points, as they are and moved, towards the centre of all and out.
 """
 
 from collections.abc import Callable
@@ -14,21 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearfield.families import DistanceFamily
-from nearfield.prediction._rules import Floats, Measure, compress, gauss_nodes, lagrange_basis
+from nearfield.prediction._knots import Interpolation, Knots
+from nearfield.prediction._rules import Floats, Measure, compress
 from nearfield.sampling.mean_softmax import mean_softmax
 from nearfield.sampling.new_points import smooth_support, training_totals
 
-_KNOT_TOLERANCE, _NODE_TOLERANCE = 2e-5, 4e-5  # largest errors of a probability at the probes
+_KNOT_TOLERANCE, _NODE_TOLERANCE = 1e-5, 2e-5  # largest errors of a probability at the probes
 
 _N_EXACT_SCALES = 8  # as many different scales or fewer are taken as they are
 _N_EXACT_NODES = 96
-_N_KNOTS = (2, 4, 8, 16, 32, 64)
+_N_KNOTS = (2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 _N_CELLS = (
     *((1, 1), (2, 1), (4, 2), (8, 2), (12, 3), (16, 4), (24, 4)),
     *((32, 4), (48, 4), (64, 4), (64, 6), (64, 8)),
 )
 _N_PROBES = 48
-_NEARER_AND_FARTHER = (1.0, 0.5, 1.5, 3.0)
+_TOWARDS_CENTRE = (0.0, 0.5, 0.9, -0.5, -2.0)  # how far training points are moved, to be probes
 _LARGEST_RATE = 1e200  # times zero it is still zero, times a square of 1e100 finite
 
 
@@ -131,14 +132,13 @@ class SmoothAverage:
     ----------
     sums : TrainingSums or alike
         At the knots.
-    knots : ndarray, shape (n_knots,)
-        Log scales.
+    knots : Knots
     nodes : Nodes
     external_field : ndarray, shape (G,)
     """
 
     sums: Any
-    knots: Floats
+    knots: Knots
     nodes: Nodes
     external_field: Floats
 
@@ -148,7 +148,7 @@ class SmoothAverage:
         probabilities = np.empty((len(support), len(self.external_field)))
         mean_softmax(
             support,
-            self._interpolation,
+            *self._interpolation,
             self.nodes.starts,
             self.nodes.betas,
             self.nodes.weights,
@@ -158,12 +158,12 @@ class SmoothAverage:
         return probabilities
 
     @cached_property
-    def _interpolation(self) -> Floats:
-        return lagrange_basis(self.knots, self.nodes.scales)
+    def _interpolation(self) -> Interpolation:
+        return self.knots.interpolation(self.nodes.scales)
 
-    def at(self, scales: Floats) -> Callable[[Any], tuple[Floats, Floats]]:
+    def at(self, scales: Floats) -> Callable[[Any], tuple[Floats, Interpolation]]:
         """Prepare the support at other scales: at the knots, with the interpolation from there."""
-        interpolation = lagrange_basis(self.knots, scales)
+        interpolation = self.knots.interpolation(scales)
         return lambda distances: (self.sums.support(distances), interpolation)
 
 
@@ -190,36 +190,53 @@ def smooth_average(
         return full
     expected = full.probabilities(probes)
     for n_cells in _N_CELLS:
-        average = replace(full, nodes=Nodes.of(compress(measure, *n_cells)))
-        if _error(average.probabilities(probes), expected) < _NODE_TOLERANCE:
+        few = compress(measure, *n_cells)
+        if len(few.weights) >= len(measure.weights):
             break
-    return average
+        average = replace(full, nodes=Nodes.of(few))
+        if _error(average.probabilities(probes), expected) < _NODE_TOLERANCE:
+            return average
+    return full
 
 
 def probe_distances(distances: Floats) -> Floats:
-    """Take some training points for new ones, each as it is, nearer to all others and farther."""
+    r"""Move some training points, towards the centre of all and away from it, for new points.
+
+    .. math:: d^2(x_i + t (c - x_i), x_j)
+              = (1 - t) d^2_{ij} + t d^2_{cj} - t (1 - t) d^2_{ci}, \qquad
+              d^2_{cj} = \frac1n \sum_l d^2_{lj} - \frac1{2 n^2} \sum_{lm} d^2_{lm}
+
+    in Euclidean space; with other distances such points need not exist, but are much like others.
+    """
     n_points = len(distances)
     chosen = np.unique(np.linspace(0, n_points - 1, _N_PROBES).astype(np.int64))
-    probes = distances[chosen]
-    probes[np.arange(len(chosen)), chosen] = np.inf  # a new point is not its own neighbour
-    return np.concatenate([factor * probes for factor in _NEARER_AND_FARTHER])
+    mean_squares = np.einsum("ij,ij->i", distances, distances) / n_points
+    from_centre = mean_squares - 0.5 * mean_squares.mean()
+    probes = []
+    for t in _TOWARDS_CENTRE:
+        squares = (1.0 - t) * distances[chosen] ** 2 + t * from_centre
+        squares -= t * (1.0 - t) * from_centre[chosen, None]
+        probes.append(np.sqrt(np.maximum(squares, 0.0)))
+        probes[-1][np.arange(len(chosen)), chosen] = np.inf  # no probe is its own neighbour
+    return np.concatenate(probes)
 
 
 def _with_few_knots(
     measure: Measure, make_sums: Callable[[Floats], Any], probes: Any, external_field: Floats
 ) -> SmoothAverage:
-    """Find the fewest knots that twice as many confirm; all nodes are kept as yet."""
+    """Find the fewest knots that the next number of them confirms; all nodes are kept as yet."""
 
-    def with_knots(knots: Floats) -> SmoothAverage:
-        return SmoothAverage(make_sums(np.exp(knots)), knots, Nodes.of(measure), external_field)
+    def with_knots(knots: Knots) -> SmoothAverage:
+        sums = make_sums(np.exp(knots.log_scales))
+        return SmoothAverage(sums, knots, Nodes.of(measure), external_field)
 
     scales = np.unique(measure.scales)
     if len(scales) <= _N_EXACT_SCALES:
-        return with_knots(scales)
-    chosen = with_knots(gauss_nodes(measure.scales, measure.weights, _N_KNOTS[0]))
+        return with_knots(Knots(scales))
+    chosen = with_knots(Knots.of(measure, _N_KNOTS[0]))
     probabilities = chosen.probabilities(probes)
     for n_knots in _N_KNOTS[1:]:
-        finer = with_knots(gauss_nodes(measure.scales, measure.weights, n_knots))
+        finer = with_knots(Knots.of(measure, n_knots))
         confirmed = finer.probabilities(probes)
         if _error(probabilities, confirmed) < _KNOT_TOLERANCE:
             break

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearfield.families import NeighborFamily
+from nearfield.prediction._knots import Interpolation
 from nearfield.prediction._rules import Floats, Measure, beta_basis, cells
 from nearfield.sampling.nearest import average_scales, nearest_others, neighbor_support
 from nearfield.sampling.steps import StepMass
@@ -77,15 +78,15 @@ class NeighborAverage:
         average_scales(support, self.posterior, self.external_field, probabilities)
         return probabilities
 
-    def at(self, scales: Floats) -> Callable[[Floats], tuple[Floats, Floats]]:
+    def at(self, scales: Floats) -> Callable[[Floats], tuple[Floats, Interpolation]]:
         """Prepare the support at some k of the posterior, which rise; no interpolation follows."""
         ks = np.append(scales, np.inf)  # never reached: an end for the search
 
-        def support(distances: Floats) -> tuple[Floats, Floats]:
+        def support(distances: Floats) -> tuple[Floats, Interpolation]:
             values = np.empty((len(distances), len(scales), len(self.external_field)))
             neighbor_support(
                 distances, self.labels, ks, self.nearest, self.n_as_near, self.is_joint, values
             )
-            return values, np.empty((len(scales), 0))
+            return values, Interpolation.none(len(scales))
 
         return support

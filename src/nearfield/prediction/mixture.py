@@ -9,6 +9,7 @@ from scipy.special import softmax
 
 from nearfield.families import DistanceFamily
 from nearfield.field import check_external_field
+from nearfield.prediction._knots import Interpolation
 from nearfield.prediction._predictor import Predictor
 from nearfield.prediction._rules import Measure
 from nearfield.prediction._smooth import Nodes, TrainingSums
@@ -47,7 +48,7 @@ class QuickAverage:
         probabilities = np.empty((len(distances), len(self.alpha)))
         mean_softmax(
             self.sums.support(distances),
-            np.empty((len(self.nodes.scales), 0)),
+            *Interpolation.none(len(self.nodes.scales)),
             self.nodes.starts,
             self.nodes.betas,
             self.nodes.weights,
