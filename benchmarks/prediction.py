@@ -52,9 +52,11 @@ def main():
             ratios = [by_number_of_draws(model, width, *size) for size in SIZES]
             line = "  ".join(f"x{ratio:.2f}" for ratio in ratios)
             print(f"  {model:12s} {width:10s} {line}", flush=True)
-    print("The same with the radius kernel and draws by exchange; a quarter of each set trains")
+    models = ("gaussian", "exponential", "radius", "k")
+    print(f"The same with draws by exchange; a quarter of each set trains; {', '.join(models)}")
     for name in REAL:
-        print(f"  {name:12s} x{of_real_draws(name):.2f}", flush=True)
+        line = "  ".join(f"x{of_real_draws(name, model):.2f}" for model in models)
+        print(f"  {name:12s} {line}", flush=True)
 
 
 def problem(n_points, n_features=N_FEATURES, seed=0):
@@ -87,13 +89,18 @@ def by_number_of_draws(model, width, n_points, n_features, n_test=100):
     points, labels = problem(n_points, n_features)
     distances = distance_matrix(points)
     new = distance_matrix(problem(n_test, n_features, seed=1)[0], points)
-    family = NeighborFamily(distances, 3) if model == "k" else DistanceFamily(distances, model, 3)
+    family = family_of(model, distances, 3)
     few, many = (draws(model, width, n_points, n_draws) for n_draws in (100, 10_000))
     return cost_ratio(family, labels, new, few, many)
 
 
-def of_real_draws(name):
+def of_real_draws(name, model):
     """Time the same with draws of a real posterior; the 100 nodes are every hundredth of them."""
+    return cost_ratio(*real_draws(name, model))
+
+
+def real_draws(name, model):
+    """Draw from the posterior of a real set; return what `cost_ratio` takes."""
     data = getattr(datasets, f"load_{name}")()
     X, new, y, _ = train_test_split(
         data.data, data.target, train_size=0.25, stratify=data.target, random_state=0
@@ -101,15 +108,26 @@ def of_real_draws(name):
     with warnings.catch_warnings():
         # The chains are short: what they cost is of no interest here, nor is their last digit.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = DistanceNeighborsClassifier("radius", inference=SHORT_CHAINS, random_state=0)
-        posterior = model.fit(X, y).posterior_
+        fitted = classifier(model).fit(X, y)
     scaler = StandardScaler().fit(X)
     points, new = scaler.transform(X), scaler.transform(new)
-    labels = np.searchsorted(model.classes_, y)
-    family = DistanceFamily(distance_matrix(points), "radius", len(model.classes_))
-    many = posterior.beta.ravel(), posterior.sigma.ravel()
+    labels = np.searchsorted(fitted.classes_, y)
+    family = family_of(model, distance_matrix(points), len(fitted.classes_))
+    many = fitted.posterior_.beta.ravel(), fitted.posterior_.scale.ravel()
     few = tuple(values[::100] for values in many)
-    return cost_ratio(family, labels, distance_matrix(new, points), few, many)
+    return family, labels, distance_matrix(new, points), few, many
+
+
+def classifier(model):
+    if model == "k":
+        return ProbabilisticKNeighborsClassifier(inference=SHORT_CHAINS, random_state=0)
+    return DistanceNeighborsClassifier(model, inference=SHORT_CHAINS, random_state=0)
+
+
+def family_of(model, distances, n_classes):
+    if model == "k":
+        return NeighborFamily(distances, n_classes)
+    return DistanceFamily(distances, model, n_classes)
 
 
 def cost_ratio(family, labels, new, few, many):
