@@ -92,32 +92,25 @@ class Reached(NamedTuple):
     largest_gains : ndarray, shape (n_bins,)
         What a point may listen at most, for its coming into reach within a bin not to be an
         event; below zero where each is one.
-    counts : ndarray, shape (n_bins + 1, G)
-        How many points, without those that are events, have come into reach since the bin before
-        started.
-    crowds, crowd_rises : ndarray, shape (n_bins, G)
-        The line of how many come into reach within a bin: where it starts, and its rise.
-    levels : ndarray, shape (n_bins, G)
-        The line of how much those listen: where it starts.
-    spreads, heard_spreads : ndarray, shape (n_bins, G)
-        The variance of the steps around their lines; that times how much each listens.
+    lines : ndarray, shape (n_bins + 1, G, 8)
+        Of each bin and class, side by side since they are added to together: see below.
     heard : ndarray, shape (G, n_bins + 1)
         How much those that are in reach listen, where bins start.
-    bends : ndarray, shape (n_bins, G)
-        What the line of a bin rises less than `heard` does.
     """
 
     near: NDArray[np.int64]
     entries: NDArray[np.int64]
     largest_gains: NDArray[np.float64]
-    counts: NDArray[np.float64]
-    crowds: NDArray[np.float64]
-    crowd_rises: NDArray[np.float64]
-    levels: NDArray[np.float64]
-    spreads: NDArray[np.float64]
-    heard_spreads: NDArray[np.float64]
+    lines: NDArray[np.float64]
     heard: NDArray[np.float32]
-    bends: NDArray[np.float64]
+
+
+_COUNT = 0  # points, without those that are events, that came into reach since the last bin started
+_CROWD_START, _CROWD_RISE = 1, 2  # the line of how many come into reach within the bin
+_LEVEL = 3  # where the line of how much those listen starts
+_BEND = 4  # what the line of the bin rises less than `heard` does
+_SPREAD, _HEARD_SPREAD = 5, 6  # variance of the steps around their lines; times what each listens
+_N_LINES = 8  # a cache line
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -131,14 +124,8 @@ def binned_probabilities(distances, tables, posterior, external_field, probabili
         np.empty(n_points, dtype=np.int64),
         np.empty(n_points, dtype=np.int64),
         np.empty(n_bins),
-        np.empty((n_bins + 1, n_classes)),
-        np.empty((n_bins, n_classes)),
-        np.empty((n_bins, n_classes)),
-        np.empty((n_bins, n_classes)),
-        np.empty((n_bins, n_classes)),
-        np.empty((n_bins, n_classes)),
+        np.empty((n_bins + 1, n_classes, _N_LINES)),
         np.empty((n_classes, n_bins + 1), dtype=np.float32),
-        np.empty((n_bins, n_classes)),
     )
     pieces = room_for_pieces(most_events + n_bins, n_bins, n_classes)
     runs = room_for_runs(n_classes, posterior.betas)
@@ -155,16 +142,9 @@ def meet_points(row, tables, events, reached):
     labels, gains, last_jumps = tables.labels, tables.gains, tables.last_jumps
     jump_scales, jump_sizes = tables.jump_scales, tables.jump_sizes
     starts, of_scale, places = tables.bins.starts, tables.bins.of_scale, tables.bins.places
-    near, entries, largest_gains, counts, crowds, crowd_rises = reached[:6]
-    levels, spreads, heard_spreads, heard, bends = reached[6:]
+    near, entries, largest_gains, lines, heard = reached
     n_knots, n_events = gains.shape[1], 0
-    counts[:] = 0.0
-    crowds[:] = 0.0
-    crowd_rises[:] = 0.0
-    levels[:] = 0.0
-    spreads[:] = 0.0
-    heard_spreads[:] = 0.0
-    bends[:] = 0.0
+    lines[:] = 0.0
     heard[:] = np.float32(0.0)
     n_near = find_near(row, tables.search.scales[-1], near)
     find_entries(row, near[:n_near], tables.search, of_scale, tables.bounds, entries, largest_gains)
@@ -187,15 +167,15 @@ def meet_points(row, tables, events, reached):
                         gain += size
                         continue
                 else:
-                    bends[at, g] += size
+                    lines[at, g, _BEND] += size
                 if scale < starts[at + 1]:
                     note_event(events, n_events, scale, g, size, 0.0, 0.0)
                     n_events += 1
         first_knot = b + is_within
         if first_knot > 0:
-            bends[first_knot - 1, g] += gains[j, first_knot]
+            lines[first_knot - 1, g, _BEND] += gains[j, first_knot]
         if not is_within:
-            counts[b, g] += 1.0
+            lines[b, g, _COUNT] += 1.0
         elif gain > largest_gains[b]:
             note_event(events, n_events, entry, g, gain, slope, 1.0)
             n_events += 1
@@ -205,13 +185,13 @@ def meet_points(row, tables, events, reached):
             start, rise = (1.0 - before) * (1.0 - 3.0 * before), 6.0 * before * (1.0 - before)
             variance = rise * (2.0 - rise) / 12.0
             level = gain + 0.5 * slope
-            counts[b + 1, g] += 1.0
-            crowds[b, g] += start
-            crowd_rises[b, g] += rise
-            levels[b, g] += start * level
-            bends[b, g] -= rise * level
-            spreads[b, g] += variance
-            heard_spreads[b, g] += variance * level
+            lines[b + 1, g, _COUNT] += 1.0
+            lines[b, g, _CROWD_START] += start
+            lines[b, g, _CROWD_RISE] += rise
+            lines[b, g, _LEVEL] += start * level
+            lines[b, g, _BEND] -= rise * level
+            lines[b, g, _SPREAD] += variance
+            lines[b, g, _HEARD_SPREAD] += variance * level
         # Whole numbers that cannot be negative: else no vector instructions.
         for knot in range(np.uint64(first_knot), np.uint64(n_knots)):
             heard[g, knot] += gains[j, knot]
@@ -253,10 +233,8 @@ def make_pieces(tables, events, n_events, reached, pieces):
     n_in_class, epsilon = tables.n_in_class, tables.epsilon
     scales, order, classes = events.scales, events.order, events.classes
     entries, gains, slopes = events.entries, events.gains, events.slopes
-    new_counts, crowds, crowd_rises = reached.counts, reached.crowds, reached.crowd_rises
-    new_levels, heard, bends = reached.levels, reached.heard, reached.bends
+    lines, heard = reached.lines, reached.heard
     stops, support, rises, bin_of_piece, covariances = pieces
-    spreads, heard_spreads = reached.spreads, reached.heard_spreads
     n_classes, n_points = n_in_class.shape[0], tables.labels.shape[0]
     counts, in_reach, levels, drifts = np.zeros((4, n_classes))
     n_pieces, done, scale = 0, 0, 0
@@ -264,14 +242,12 @@ def make_pieces(tables, events, n_events, reached, pieces):
     for b in range(starts.shape[0] - 1):
         crowd_rise = 0.0
         for g in range(n_classes):
-            counts[g] += new_counts[b, g]
-            crowd_rise += crowd_rises[b, g]
-            levels[g] = heard[g, b] + new_levels[b, g] + outside[b, 0, g]
-            drifts[g] = heard[g, b + 1] - heard[g, b] - bends[b, g] + outside[b, 1, g]
+            counts[g] += lines[b, g, _COUNT]
+            crowd_rise += lines[b, g, _CROWD_RISE]
+            levels[g] = heard[g, b] + lines[b, g, _LEVEL] + outside[b, 0, g]
+            drifts[g] = heard[g, b + 1] - heard[g, b] - lines[b, g, _BEND] + outside[b, 1, g]
         if crowd_rise > 0.0:
-            fill_spreads(
-                b, counts, crowds, crowd_rises, spreads, heard_spreads, in_reach, covariances
-            )
+            fill_spreads(counts, lines[b], in_reach, covariances[b])
         stop = starts[b + 1]
         while scale < stop:
             begin = places[scale]
@@ -280,13 +256,15 @@ def make_pieces(tables, events, n_events, reached, pieces):
             middle = begin + 0.5 * width
             n_reached = 0.0
             for g in range(n_classes):
-                in_reach[g] = counts[g] + crowds[b, g] + middle * crowd_rises[b, g]
+                in_reach[g] = (
+                    counts[g] + lines[b, g, _CROWD_START] + middle * lines[b, g, _CROWD_RISE]
+                )
                 n_reached += in_reach[g]
             factor = 1.0 / (n_reached + epsilon * (n_points - n_reached))
             growth = width * crowd_rise * factor
             for g in range(n_classes):
                 share = factor * (in_reach[g] + epsilon * (n_in_class[g] - in_reach[g]))
-                rise = width * factor * crowd_rises[b, g] - share * growth
+                rise = width * factor * lines[b, g, _CROWD_RISE] - share * growth
                 # A share of a total that grows: its mean over the piece is not that in the middle.
                 mean_share = share - rise * growth / 12.0
                 support[n_pieces, g] = mean_share + levels[g] + middle * drifts[g]
@@ -306,7 +284,7 @@ def make_pieces(tables, events, n_events, reached, pieces):
 
 
 @register_jitable(inline="always")
-def fill_spreads(b, counts, crowds, crowd_rises, spreads, heard_spreads, shares, covariances):
+def fill_spreads(counts, lines, shares, covariance):
     r"""Fill in the covariance of the support within a bin around its lines; not above the diagonal.
 
     A point of class c that comes into reach moves the support by
@@ -317,17 +295,17 @@ def fill_spreads(b, counts, crowds, crowd_rises, spreads, heard_spreads, shares,
     n_classes = counts.shape[0]
     n_reached, total = 0.0, 0.0
     for g in range(n_classes):
-        shares[g] = counts[g] + crowds[b, g] + 0.5 * crowd_rises[b, g]
+        shares[g] = counts[g] + lines[g, _CROWD_START] + 0.5 * lines[g, _CROWD_RISE]
         n_reached += shares[g]
-        total += spreads[b, g]
+        total += lines[g, _SPREAD]
     factor = 1.0 / n_reached
     for g in range(n_classes):
         shares[g] *= factor
     for g in range(n_classes):
-        moved = factor * spreads[b, g] + heard_spreads[b, g]
+        moved = factor * lines[g, _SPREAD] + lines[g, _HEARD_SPREAD]
         for a in range(g + 1):
-            moved_a = factor * spreads[b, a] + heard_spreads[b, a]
+            moved_a = factor * lines[a, _SPREAD] + lines[a, _HEARD_SPREAD]
             both = factor * total * shares[g] * shares[a]
-            covariances[b, g, a] = factor * (both - moved * shares[a] - shares[g] * moved_a)
-        if spreads[b, g] > 0.0:
-            covariances[b, g, g] += moved * moved / spreads[b, g]
+            covariance[g, a] = factor * (both - moved * shares[a] - shares[g] * moved_a)
+        if lines[g, _SPREAD] > 0.0:
+            covariance[g, g] += moved * moved / lines[g, _SPREAD]
