@@ -1,7 +1,9 @@
 """Pseudolikelihood beside exchange in time, and the auxiliary variable beside it in mixing.
 
 The paper argues that exchange mixes better: here effective draws a million Gibbs sweeps of both,
-with the same walk, on the six benchmark data sets. Runs are short; the ratio is what counts.
+with the same walk, on the six benchmark data sets. Runs are short; the ratio is what counts. It
+hangs on the seed where chains of the auxiliary variable stick in one run and not in the next: on
+glass five seeds gave them 3 to 64 effective draws, and exchange 68 to 119.
 """
 
 import time

@@ -7,9 +7,12 @@ from nearfield.datasets import load_olive, stratified_split
 from nearfield.distances import distance_matrix
 from nearfield.enumeration import label_distribution, log_partition, uniform_log_partition
 from nearfield.field import LabelField
-from nearfield.inference import log_partition_curve
+from nearfield.inference import curve, log_partition_curve
+from nearfield.inference._tour_curve import touring_log_partition
 from nearfield.sampling._support import coupling_arrays, stored_support
+from nearfield.sampling.canonical import stack_fields
 from nearfield.sampling.multicanonical import multicanonical_sweeps
+from nearfield.sampling.tied_groups import group_log_weights
 from nearfield.weights import gaussian_weights
 
 BETAS = np.linspace(0.0, 4.0, 21)
@@ -84,15 +87,58 @@ def test_a_seed_gives_the_same_curve(random_field):
     np.testing.assert_array_equal(*curves)
 
 
-@pytest.mark.long
-def test_a_field_that_freezes_in_groups_warns():
+@pytest.fixture
+def field_of_groups():
     # Olive oils of a few growing areas: at large beta the areas cannot merge label by label.
     data, target = load_olive(return_X_y=True)
     train, _ = stratified_split(target, 0.25, random_state=0)
     distances = distance_matrix(StandardScaler().fit_transform(data)[train])
-    field = LabelField.from_weights(gaussian_weights(distances, 0.25), 3)
+    return LabelField.from_weights(gaussian_weights(distances, 0.25), 3)
+
+
+@pytest.mark.long
+def test_a_flat_chain_that_freezes_in_groups_warns(field_of_groups, monkeypatch):
+    monkeypatch.setattr(curve, "touring_log_partition", lambda *_: None)
     with pytest.warns(ConvergenceWarning, match=r"did not reach the agreements of beta=12"):
-        log_partition_curve(np.random.default_rng(0), field, [12.0], target_error=0.5)
+        log_partition_curve(np.random.default_rng(0), field_of_groups, [12.0], target_error=0.5)
+
+
+def test_touring_chains_do_not_freeze_in_groups(field_of_groups):
+    log_z, error = log_partition_curve(
+        np.random.default_rng(0), field_of_groups, [12.0], target_error=0.1
+    )
+    # At a beta this large independent ties, which need no chain, are enough to know z.
+    u = group_log_weights(
+        stack_fields([field_of_groups]), 12.0, np.zeros((40_000, 143), dtype=np.int8), np.uint64(3)
+    )
+    terms = np.exp(u - u.max())
+    exact = 12.0 * 0.5 * field_of_groups.coupling.sum() + u.max() + np.log(terms.mean())
+    exact_error = terms.std() / terms.mean() / np.sqrt(40_000)
+    assert exact_error < 0.05
+    assert abs(log_z[0] - exact) < 4.0 * np.hypot(error[0], exact_error)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_random_ties_give_z(random_field, n_classes):
+    field = random_field(8, n_classes, external_field=np.linspace(0.5, -0.3, n_classes))
+    stack = stack_fields([field])
+    for beta in (0.3, 1.0, 3.0):
+        u = group_log_weights(stack, beta, np.zeros((20_000, 8), dtype=np.int8), np.uint64(5))
+        ratios = np.exp(beta * 0.5 * field.coupling.sum() + u - log_partition(field, beta))
+        assert abs(ratios.mean() - 1.0) < 4.0 * ratios.std() / np.sqrt(20_000)
+
+
+def test_a_jump_from_disorder_to_order_is_left_to_the_flat_chain():
+    field = uniform_field(60, 6)
+    found = touring_log_partition(np.random.default_rng(0), field, BETAS, 0.03, 1_000_000)
+    assert found is None
+
+
+@pytest.mark.parametrize("beta", [-4.0, 1.0])
+def test_a_field_without_coupling_is_independent_labels(beta):
+    field = LabelField.from_weights(np.zeros((4, 4)), 3)
+    log_z, _ = log_partition_curve(np.random.default_rng(0), field, [beta])
+    assert log_z[0] == pytest.approx(4 * np.log(3.0))
 
 
 @pytest.mark.parametrize("betas", [[], [np.nan], [[1.0]]])

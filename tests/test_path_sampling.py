@@ -4,7 +4,7 @@ import joblib
 import numpy as np
 import pytest
 from benchmark_sets import BENCHMARK_SETS, training_set
-from oracle import FIELDS, exact_posterior, tiny_family, tiny_labels, tiny_priors
+from oracle import FIELDS, exact_posterior, log_partitions, tiny_family, tiny_labels, tiny_priors
 from sbc import chi_square_p_value, ecdf_p_value, sbc_ranks
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
@@ -13,7 +13,7 @@ from nearfield.datasets import load_crabs, load_iris, load_wine
 from nearfield.distances import distance_matrix
 from nearfield.enumeration import label_distribution, log_partition
 from nearfield.families import NeighborFamily
-from nearfield.inference import Exchange, PathSampling, Priors, _grid, _stage
+from nearfield.inference import Exchange, PathSampling, Priors, _grid, _stage, path
 from nearfield.inference._calibration import calibrated_weights
 from nearfield.inference._interpolant import LogPartition
 from nearfield.inference._mbar import mixture_of
@@ -253,11 +253,63 @@ def test_impossible_settings_are_refused(name):
         PathSampling(**{name: 0})
 
 
-@pytest.mark.parametrize("prior", [stats.t(3.0, scale=10.0), stats.cauchy()], ids=["t", "cauchy"])
-def test_a_prior_that_goes_on_far_below_zero_is_refused(rng, prior):
+def least_agreement(family):
+    labelings, _ = label_distribution(family.at(1.0), 0.0)
+    return min(labelings, key=family.at(1.0).agreement)
+
+
+def exact_masses(family, labels, priors):
+    """Betas, far into both tails, and the exact posterior mass up to each, not normalized."""
+    betas = np.sinh(np.linspace(np.arcsinh(-1e6), np.arcsinh(1e6), 1_000))
+    fields = [family.at(scale) for scale in priors.scale.ppf((np.arange(24) + 0.5) / 24)]
+    log_likelihood = [betas * f.agreement(labels) - log_partitions(f, betas) for f in fields]
+    density = np.exp(priors.log_beta(betas) + log_likelihood).mean(axis=0)
+    return betas[1:], np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(betas))
+
+
+@pytest.mark.parametrize(
+    ("prior", "labels_of"),
+    [
+        (stats.t(3.0, scale=10.0), tiny_labels),
+        (stats.t(3.0, scale=10.0), least_agreement),  # beta is below zero, with a long tail
+        (stats.cauchy(), tiny_labels),
+    ],
+    ids=["t", "t, mixed labels", "cauchy"],
+)
+def test_priors_with_long_tails_are_handled(rng, prior, labels_of):
     family = tiny_family("gaussian")
-    priors = Priors(prior, stats.uniform(0.0, 5.0))
-    with pytest.raises(ValueError, match="lighter tails or cut at zero"):
+    labels, priors = labels_of(family), Priors(prior, stats.uniform(0.1, 2.4))
+    posterior = PathSampling().infer(rng, family, labels, priors)
+    betas, masses = exact_masses(family, labels, priors)
+    off = posterior.log_evidence - np.log(masses[-1])
+    assert abs(off) < 4.0 * posterior.log_evidence_error + 0.01
+    assert posterior.outside_mass < 0.005
+    for level in (0.05, 0.25, 0.5, 0.75, 0.95):
+        beta = np.interp(level, masses / masses[-1], betas)
+        assert posterior.weight[posterior.beta <= beta].sum() == pytest.approx(level, abs=0.05)
+
+
+def test_the_mass_below_a_long_tail_is_bounded_and_told(rng):
+    family = tiny_family("gaussian")
+    labels, priors = least_agreement(family), Priors(stats.cauchy(), stats.uniform(0.1, 2.4))
+    with pytest.warns(ConvergenceWarning, match="outside of the scales and of beta >= -200"):
+        posterior = PathSampling().infer(rng, family, labels, priors)
+    betas, masses = exact_masses(family, labels, priors)
+    left_out = np.interp(-200.0, betas, masses / masses[-1])
+    assert 0.5 * left_out < posterior.outside_mass < 0.1
+
+
+def test_chains_that_freeze_below_zero_are_told(rng, monkeypatch):
+    monkeypatch.setattr(path, "_IMPOSSIBLE", -10.0)
+    family = tiny_family("k")
+    with pytest.warns(ConvergenceWarning, match="chains froze"):
+        PathSampling().infer(rng, family, tiny_labels(family), tiny_priors(family))
+
+
+def test_a_prior_far_below_zero_is_refused(rng):
+    family = tiny_family("gaussian")
+    priors = Priors(stats.norm(-1e5, 1.0), stats.uniform(0.0, 5.0))
+    with pytest.raises(ValueError, match="a narrower one or cut it at zero"):
         PathSampling().infer(rng, family, tiny_labels(family), priors)
 
 

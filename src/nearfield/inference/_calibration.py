@@ -8,10 +8,10 @@ the weighted mean is zero, and the weighted mean of whatever else varies with L 
 its expectation as a regression on L can bring it (control variates; in surveys, calibration).
 """
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
-
-from nearfield.inference._pool import N_GROUPS, Pool
 
 _LEAST, _MOST = 0.1, 3.0
 _N_DOUBTED = 10.0  # with so many effective draws go half of the way
@@ -19,8 +19,28 @@ _FROZEN = 1e-9  # a drift whose standard deviation is less says nothing
 _RIDGE = 1e-5  # of the variance of a drift: two may be the same
 
 
-def calibrated_weights(pool: Pool) -> NDArray[np.float64]:
-    """Weigh all draws, and then all but those of each group, shape (M, 1 + N_GROUPS).
+class Drawn(Protocol):
+    """Draws at some points, in independent groups."""
+
+    @property
+    def points(self) -> NDArray[np.int64]:
+        """The point of each draw, shape (M,)."""
+
+    @property
+    def groups(self) -> NDArray[np.int64]:
+        """The group of each draw, shape (M,)."""
+
+    @property
+    def drifts(self) -> NDArray[np.float64]:
+        """What is zero on average at every point, shape (M, D)."""
+
+    @property
+    def betas(self) -> NDArray[np.float64]:
+        """Of the points, shape (K,)."""
+
+
+def calibrated_weights(pool: Drawn) -> NDArray[np.float64]:
+    """Weigh all draws, and then all but those of each group, shape (M, 1 + groups).
 
     The weights of the draws at a point add up to their number.
     """
@@ -41,7 +61,7 @@ def calibrated_weights(pool: Pool) -> NDArray[np.float64]:
     return weights * (counts / np.maximum(totals, 1e-300))[points]
 
 
-def _trust(pool: Pool, spreads: NDArray[np.float64]) -> NDArray[np.float64]:
+def _trust(pool: Drawn, spreads: NDArray[np.float64]) -> NDArray[np.float64]:
     """How far to go at each point: less where the drifts are those of a few draws alone."""
     squares = ((pool.drifts / spreads[pool.points]) ** 2).sum(axis=1)
     terms = np.stack([squares, squares**2], axis=1)
@@ -50,13 +70,14 @@ def _trust(pool: Pool, spreads: NDArray[np.float64]) -> NDArray[np.float64]:
     return n_effective / (n_effective + _N_DOUBTED)
 
 
-def _moments(pool: Pool):
+def _moments(pool: Drawn):
     """Count, mean and covariance of the drifts at each point, of all and without each group."""
     n_points, n_drifts = len(pool.betas), pool.drifts.shape[1]
-    cells = pool.points * N_GROUPS + pool.groups
+    n_groups = int(pool.groups.max()) + 1
+    cells = pool.points * n_groups + pool.groups
     products = (pool.drifts[:, :, None] * pool.drifts[:, None, :]).reshape(len(cells), -1)
     terms = np.concatenate([np.ones((len(cells), 1)), pool.drifts, products], axis=1)
-    by_group = _by_point(cells, terms, n_points * N_GROUPS).reshape(n_points, N_GROUPS, -1)
+    by_group = _by_point(cells, terms, n_points * n_groups).reshape(n_points, n_groups, -1)
     every = by_group.sum(axis=1, keepdims=True)
     sums = np.concatenate([every, every - by_group], axis=1)
     counts = sums[..., 0]

@@ -241,9 +241,7 @@ def reweighted_log_partition(
 
     full = estimates(sums.sum(axis=0), n_same.sum())
     left_out = estimates(sums.sum(axis=0) - sums, n_same.sum() - n_same)
-    share = _share_of_second(left_out) if n_same.all() else np.zeros(len(betas))
-    combined = (1.0 - share) * left_out[:, 0] + share * np.where(share > 0.0, left_out[:, 1], 0.0)
-    log_z = (1.0 - share) * full[0] + share * np.where(share > 0.0, full[1], 0.0)
+    log_z, combined = least_variance(full, left_out)
     return LogPartition(log_z, jackknife_error(combined), n_draws[1:])
 
 
@@ -255,6 +253,28 @@ def largest_agreement(field: LabelField) -> float:
 def log_partition_at_zero(field: LabelField) -> float:
     """Return log z at beta = 0, known exactly."""
     return field.n_points * float(logsumexp(field.external_field))
+
+
+def least_variance(
+    full: NDArray[np.float64], left_out: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Average two estimates, shape (2, m), so that the jackknife variance is least.
+
+    Parameters
+    ----------
+    left_out : ndarray, shape (blocks, 2, m)
+        The same without each block. Where any of them is infinite the first one alone counts.
+
+    Returns
+    -------
+    average : ndarray, shape (m,)
+    left_out : ndarray, shape (blocks, m)
+    """
+    if not np.isfinite(left_out).all():
+        return full[0], left_out[:, 0]
+    share = _share_of_second(left_out)
+    weights = np.stack([1.0 - share, share])
+    return (weights * full).sum(axis=0), (weights * left_out).sum(axis=1)
 
 
 def _share_of_second(left_out: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -44,7 +44,7 @@ class Mixture:
         more: an excess of draws that looks small can stand for a large error of log z where
         states hardly overlap.
         """
-        first = self._first_shift()
+        first = self._first_shift(weights[:, 0])
         parts = weights.sum(axis=0) / self.counts.sum()
         factor = cho_factor(_curvature(self.ratios, first, weights[:, 0])[1])
         shifts = np.repeat(first[:, None], weights.shape[1], axis=1)
@@ -63,19 +63,20 @@ class Mixture:
         log_sums = np.log(self.ratios @ np.exp(-shifts))
         return Solution(shifts, self.offsets[:, None] + log_sums + np.log(parts))
 
-    def _first_shift(self) -> NDArray[np.float64]:
+    def _first_shift(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Solve for some of the draws, from anywhere."""
-        ratios = self.ratios[:: max(len(self.ratios) // _N_FIRST, 1)]
-        counts = self.counts * (len(ratios) / len(self.ratios))
+        some = slice(None, None, max(len(self.ratios) // _N_FIRST, 1))
+        ratios, weights = self.ratios[some], weights[some]
+        counts = self.counts * (weights.sum() / self.counts.sum())
         shift = np.zeros(len(counts))
-        value = _objective(ratios, counts, shift)
+        value = _objective(ratios, counts, weights, shift)
         for _ in range(_MAX_STEPS):
-            totals, hessian = _curvature(ratios, shift)
+            totals, hessian = _curvature(ratios, shift, weights)
             excess = (totals - counts)[1:]
-            if np.abs(excess).max(initial=0.0) <= _TOLERANCE * len(ratios):
+            if np.abs(excess).max(initial=0.0) <= _TOLERANCE * counts.sum():
                 break
             step = cho_solve(cho_factor(hessian), excess)
-            shift, value = _descend(ratios, counts, shift, value, step)
+            shift, value = _descend(ratios, counts, weights, shift, value, step)
         return shift
 
 
@@ -86,31 +87,31 @@ class Solution(NamedTuple):
     log_densities: NDArray[np.float64]  # shape (M, C): log D of every draw
 
 
-def _curvature(ratios, shift, weights=None):
+def _curvature(ratios, shift, weights):
     """Return how many draws each state has, and the second derivatives but for the first state."""
     shares = ratios * np.exp(-shift)
     shares /= shares.sum(axis=1, keepdims=True)
-    weighted = shares if weights is None else shares * weights[:, None]
+    weighted = shares * weights[:, None]
     totals = weighted.sum(axis=0)
     hessian = (np.diag(totals) - weighted.T @ shares)[1:, 1:]
-    hessian[np.diag_indices_from(hessian)] += _RIDGE * len(ratios)
+    hessian[np.diag_indices_from(hessian)] += _RIDGE * weights.sum()
     return totals, hessian
 
 
-def _descend(ratios, counts, shift, value, step):
+def _descend(ratios, counts, weights, shift, value, step):
     """Make one step of Newton's method, shorter where the objective would rise."""
     step = step * min(1.0, _MAX_STEP / max(np.abs(step).max(), 1e-300))
     for _ in range(30):
         trial = shift + np.concatenate([[0.0], step])
-        trial_value = _objective(ratios, counts, trial)
+        trial_value = _objective(ratios, counts, weights, trial)
         if trial_value <= value + 1e-9 * abs(value):
             return trial, trial_value
         step = 0.5 * step
     return shift, value
 
 
-def _objective(ratios, counts, shift):
-    return np.log(ratios @ np.exp(-shift)).sum() + counts @ shift
+def _objective(ratios, counts, weights, shift):
+    return weights @ np.log(ratios @ np.exp(-shift)) + counts @ shift
 
 
 def mixture_of(

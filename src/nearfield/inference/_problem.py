@@ -12,6 +12,8 @@ from nearfield.field import check_external_field
 from nearfield.inference._priors import Priors
 
 _TAIL = 1e-13  # of the prior of beta, beyond which nothing is looked at
+_LONGEST = -400.0  # the paper's prior ends above; one that goes on below is cut
+_CUT, _CUT_TAIL = -200.0, 1e-2  # there, or further below with so much of it left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,9 +26,18 @@ class Problem:
 
     @cached_property
     def beta_support(self) -> tuple[float, float]:
-        """The betas between which the prior is."""
-        low, high = self.priors.beta.ppf([_TAIL, 1.0 - _TAIL])
-        return float(low), float(high)
+        """The betas to look at: where the prior is, but for a long tail far below zero.
+
+        Chains freeze there, and only labels that agree hardly at all are likely.
+        """
+        low, cut, high = map(float, self.priors.beta.ppf([_TAIL, _CUT_TAIL, 1.0 - _TAIL]))
+        return (low if low >= _LONGEST else min(cut, _CUT)), high
+
+    @cached_property
+    def mass_below(self) -> float:
+        """How much of the prior of beta was cut off below; zero if none."""
+        low = self.beta_support[0]
+        return float(self.priors.beta.cdf(low)) if low > self.priors.beta.ppf(_TAIL) else 0.0
 
     @cached_property
     def log_external(self) -> float:

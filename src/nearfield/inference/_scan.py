@@ -1,5 +1,6 @@
 """A rough look at the posterior: log z along beta at a few scales, by annealing from zero."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -48,33 +49,40 @@ def _scan_scale(rng, problem: Problem, scale: float) -> ScaleRow:
     agreement = field.agreement(problem.labels)
     stack = stack_fields([field])
     low, high = problem.beta_support
-    up, highest = _anneal(rng, problem, field, stack, agreement, max(high, 0.0), -np.inf)
-    down, _ = _anneal(rng, problem, field, stack, agreement, min(low, 0.0), highest)
-    rungs = np.concatenate([down[:0:-1], up])
-    return ScaleRow(LogPartition(*rungs.T), agreement)
+    highest = -np.inf
+    sides = []
+    for end in (max(high, 0.0), min(low, 0.0)):
+        side = []
+        for rung in annealed(rng, field, stack, end):
+            side.append(rung)
+            beta, log_z, _ = rung
+            log_density = beta * agreement - log_z + float(problem.priors.log_beta(beta))
+            highest = max(highest, log_density)
+            if log_density < highest - _ENOUGH:
+                break
+        sides.append(side)
+    up, down = sides
+    return ScaleRow(LogPartition(*np.array(down[:0:-1] + up).T), agreement)
 
 
-def _anneal(rng, problem, field, stack, observed, end, highest):
-    """Return (beta, log z, mean agreement) from zero towards an end, shape (rungs, 3).
+def annealed(
+    rng: np.random.Generator, field: LabelField, stack: FieldStack, end: float
+) -> Iterator[tuple[float, float, float]]:
+    """Go from beta = 0 to an end; give (beta, log z, mean agreement) on the way, all rough.
 
-    Also the highest log density, starting with one that is known already.
+    The field is the first of the stack.
     """
     log_z, mean, spread = moments_at_zero(field)
-    rungs = [(0.0, log_z, mean)]
     labels = labels_at_zero(rng, field, _N_CHAINS)
     beta = 0.0
+    yield beta, log_z, mean
     while beta != end:
         step = min(_STEP / max(spread, 1e-9), _MAX_GROWTH * (1.0 + abs(beta)))
-        beta = np.sign(end) * min(abs(beta) + step, abs(end))
+        last_beta, last_mean = beta, mean
+        beta = float(np.sign(end)) * min(abs(beta) + step, abs(end))
         mean, spread = _moments(rng, stack, beta, labels)
-        last_beta, last_log_z, last_mean = rungs[-1]
-        log_z = last_log_z + 0.5 * (beta - last_beta) * (mean + last_mean)
-        rungs.append((beta, log_z, mean))
-        log_density = beta * observed - log_z + float(problem.priors.log_beta(beta))
-        highest = max(highest, log_density)
-        if log_density < highest - _ENOUGH:
-            break
-    return np.array(rungs), highest
+        log_z += 0.5 * (beta - last_beta) * (mean + last_mean)
+        yield beta, log_z, mean
 
 
 def labels_at_zero(rng, field: LabelField, n_labelings: int) -> NDArray[np.int8]:

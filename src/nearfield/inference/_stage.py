@@ -31,6 +31,7 @@ _ROUGH_DROP, _DROP = 20.0, 12.0  # scales go to where the log density has fallen
 _MIN_EFFECTIVE = 40.0  # draws that log z must be worth where the posterior is
 _HEAVY = 4.0  # that is where a node's log mass is within so much of the largest
 _MIN_WEIGHT = 1e-9  # of a node
+_SAME = 1e-6  # agreements that differ by less are the same
 
 
 class Outlook(NamedTuple):
@@ -143,6 +144,38 @@ class Stage(NamedTuple):
         variances = weights[0] @ (self._places() - means[0]) ** 2
         errors = _jackknife_error(means[1:])
         return errors / np.sqrt(np.where(variances > 0.0, variances, np.inf))
+
+    def mass_below(self) -> float:
+        """Bound the posterior mass at betas below those looked at.
+
+        Log z is convex, so that the likelihood of a row, if it falls towards the lowest beta, is
+        at most what it is there by a straight continuation of log z.
+        """
+        problem, rule, rows, *_ = self.outlook
+        if problem.mass_below == 0.0:
+            return 0.0
+        low = problem.beta_support[0]
+        log_bounds = [
+            row.log_likelihood(np.array([low]))[0]
+            if row.agreement > row.log_partition.slopes[0] - _SAME
+            else 0.0  # a probability
+            for row in rows
+        ]
+        log_rows = rule.log_weights + problem.priors.log_scale(rule.scales) + problem.log_external
+        log_evidence = logsumexp(self.nodes.log_masses[0])
+        log_ratio = logsumexp(log_rows + log_bounds) - log_evidence
+        return float(min(problem.mass_below * np.exp(min(log_ratio, 700.0)), 1.0))
+
+    def highest_log_likelihood(self) -> float:
+        """Return the largest log likelihood where the posterior is; it should be below zero."""
+        log_masses = self.nodes.log_masses[0]
+        heavy = log_masses > log_masses.max() - _HEAVY
+        rows, betas = self.nodes.rows[heavy], self.nodes.betas[heavy]
+        known = self.outlook.rows
+        largest = max(
+            known[row].log_likelihood(betas[rows == row]).max() for row in np.unique(rows)
+        )
+        return float(largest) + self.outlook.problem.log_external
 
     def posterior(self, outside_mass: float) -> Posterior:
         """Make the record, with errors from leaving out each group of draws."""

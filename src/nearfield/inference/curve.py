@@ -21,6 +21,7 @@ from nearfield.inference._flat import (
     learn_weight,
     reweighted_log_partition,
 )
+from nearfield.inference._tour_curve import touring_log_partition
 
 _PILOT_SWEEPS = 1_000
 _MAX_SWEEPS = 1_000_000
@@ -39,9 +40,11 @@ def log_partition_curve(
 
     .. math:: \log z(\beta) = \log z(0) + \log E_0[\exp(\beta S)]
 
-    by one chain that wanders over all agreements from beta = 0 to the last beta, reweighted
-    (`nearfield.inference._flat` says why). The standard error is a jackknife over blocks of the
-    run.
+    by chains that go from beta = 0 to the last beta and back by cluster moves, anchored at zero
+    and, where beta is large, at independent ties (`nearfield.inference._tour_curve`). Where they
+    lag behind beta or contradict each other, as in a field that jumps from disorder to order, by
+    one chain that wanders over all agreements (`nearfield.inference._flat`), which takes seconds.
+    The standard error is a jackknife over chains, or over blocks of the one.
 
     Parameters
     ----------
@@ -50,7 +53,7 @@ def log_partition_curve(
     betas : array-like, shape (m,)
         Any real numbers, in any order.
     target_error : float
-        The standard error aimed at; the run ends at that, or after a million sweeps.
+        The standard error aimed at; a run ends at that, or after a million sweeps.
 
     Returns
     -------
@@ -59,8 +62,7 @@ def log_partition_curve(
     Warns
     -----
     ConvergenceWarning
-        Where the chain did not come to the agreements of some beta. That happens in fields of
-        several tight groups at large beta: label by label they cannot merge.
+        Where no chain came to the agreements of some beta.
     """
     check_generator(rng)
     betas = np.asarray(betas, dtype=np.float64)
@@ -69,6 +71,15 @@ def log_partition_curve(
             f"Expected finite betas of shape (m,) with m >= 1; got {betas!r}. Give a list of betas."
         )
     check_positive(target_error, "target_error")
+    estimate = touring_log_partition(rng, field, betas, target_error, _MAX_SWEEPS)
+    if estimate is None:
+        estimate = _flat_log_partition(rng, field, betas, target_error)
+    _warn_if_short(field, betas, estimate)
+    return estimate.log_z, estimate.error
+
+
+def _flat_log_partition(rng, field, betas, target_error) -> LogPartition:
+    """Estimate log z by one chain that wanders over all agreements, long enough."""
     chain = flat_chain(rng, field, float(betas.min()), float(betas.max()))
     run = chain.run(rng, 2 * _PILOT_SWEEPS)
     while True:
@@ -76,8 +87,7 @@ def log_partition_curve(
         n_done, worst = len(run.agreements), estimate.error.max()
         is_good = worst <= target_error and estimate.n_draws.min() >= _MIN_DRAWS
         if is_good or n_done >= _MAX_SWEEPS:
-            _warn_if_short(field, betas, estimate)
-            return estimate.log_z, estimate.error
+            return estimate
         n_wanted = n_done * np.clip((1.1 * worst / target_error) ** 2, 2.0, 8.0)
         n_more = int(min(n_wanted, _MAX_SWEEPS)) - n_done
         run = run + chain.run(rng, n_more)

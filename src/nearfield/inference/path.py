@@ -36,6 +36,8 @@ __all__ = ["PathSampling", "log_partition_curve"]
 _MAX_ROUNDS = 6
 _MOST_DRAWS = 2  # times n_draws, for the tolerance
 _LOWEST_BETA = -1e4
+_MOST_OUTSIDE = 0.01
+_IMPOSSIBLE = 0.5  # a log probability that is not below zero by chance alone
 _ROUGH_SPREAD = Spread(n_rows=8, drop=7.0, spacing=1.8, rung_spacing=1.8)
 _N_SMOOTH_ROWS, _N_STEP_ROWS = 10, 16
 _DROP, _SPACING = 5.0, 1.2
@@ -122,7 +124,9 @@ class PathSampling:
         Warns
         -----
         ConvergenceWarning
-            Where, after several rounds of draws, log z still rests on too few of them.
+            Where, after several rounds of draws, log z still rests on too few of them; where
+            much of the posterior may be outside of what was looked at; and where chains at
+            negative beta froze.
         """
         check_generator(rng)
         problem = Problem(family, *check_problem(family, labels, priors))
@@ -166,6 +170,11 @@ class PathSampling:
                 break
         if needs.max() > 1.0:
             _warn(needs.max())
+        outside = min(outside + stage.mass_below(), 1.0)
+        if outside > _MOST_OUTSIDE:
+            _warn_of_mass_outside(outside, problem.beta_support[0])
+        if stage.highest_log_likelihood() > _IMPOSSIBLE:
+            _warn_of_frozen_chains()
         return stage.posterior(outside)
 
     def _n_wanted(self, stage: Stage, n_drawn: float) -> int:
@@ -181,14 +190,33 @@ class PathSampling:
 
 
 def _check_reach(problem: Problem) -> None:
-    """Refuse a prior of beta that goes on far below zero: no chain finds the labels there."""
+    """Refuse a prior of beta that is far below zero: no chain finds the labels there."""
     lowest = problem.beta_support[0]
     if lowest < _LOWEST_BETA:
         raise ValueError(
-            f"Expected a prior of beta that ends above {_LOWEST_BETA:g} but for 1e-13 of its mass; "
-            f"got {problem.priors.beta.dist.name}, which reaches down to {lowest:.3g}. Give one "
-            "with lighter tails or cut at zero, or use Pseudolikelihood."
+            f"Expected a prior of beta that ends above {_LOWEST_BETA:g} but for a hundredth of "
+            f"its mass; got {problem.priors.beta.dist.name}, which reaches down to {lowest:.3g}. "
+            "Give a narrower one or cut it at zero, or use Pseudolikelihood."
         )
+
+
+def _warn_of_mass_outside(mass: float, low: float) -> None:
+    warnings.warn(
+        f"Up to {mass:.2g} of the posterior may be outside of the scales and of beta >= {low:.3g} "
+        "that were looked at. Give priors with lighter tails.",
+        ConvergenceWarning,
+        stacklevel=4,  # whoever called infer
+    )
+
+
+def _warn_of_frozen_chains() -> None:
+    warnings.warn(
+        "The likelihood comes out above one at some beta below zero: chains froze there without "
+        "finding labels that agree as little as the given ones, and the posterior is wrong. Give "
+        "a prior of beta that is narrower or cut at zero.",
+        ConvergenceWarning,
+        stacklevel=4,  # whoever called infer
+    )
 
 
 def _warn(need: float) -> None:

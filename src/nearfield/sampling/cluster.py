@@ -215,7 +215,8 @@ def tie_strong(pairs, probabilities, labels, parents, tied, key, n_used):
         n_tied += is_tied & (labels[i] == labels[j])
     for k in range(n_tied):
         i, j = np.uint32(pairs[tied[k], 0]), np.uint32(pairs[tied[k], 1])
-        parents[find_root(parents, i)] = find_root(parents, j)
+        if parents[i] != parents[j]:
+            parents[find_root(parents, i)] = find_root(parents, j)
     return n_used + np.uint64(pairs.shape[0])
 
 
