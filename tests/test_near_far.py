@@ -76,6 +76,22 @@ def test_the_reported_error_covers_the_radius_kernel(estimates):
     assert near.neighborhood_error_ > 0.3 * found
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
+@pytest.mark.parametrize("kernel", ["gaussian", "exponential"])
+def test_far_away_probabilities_tend_to_their_limit(kernel, metric):
+    X, y = clustered(300)
+    settings = {"kernel": kernel, "metric": metric}
+    near = fitted(X, y, n_neighbors=20, **settings)
+    dense = with_posterior_of(fitted(X, y, **settings), near)
+    directions = np.random.default_rng(0).normal(size=(40, X.shape[1]))
+    scores = []
+    for distance in (1e4, 1e8, 1e12):
+        # Farther than 1,024 times the largest distance they are taken from there.
+        assert gaps_between(dense, near, distance * directions).max() < 2.0 / 1_024
+        scores.append(near.outlier_score(distance * directions))
+    assert (np.diff(scores, axis=0) > 0.0).all()
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     "shape",

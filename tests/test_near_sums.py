@@ -123,8 +123,11 @@ def test_sums_over_samples_of_far_cells_are_unbiased():
 
 
 @pytest.mark.usefixtures("few_whole")
-def test_near_points_count_whole_whatever_the_sample():
+@pytest.mark.parametrize("has_outlier", [False, True])
+def test_near_points_count_whole_whatever_the_sample(has_outlier):
     points, _ = problem(600)
+    if has_outlier:
+        points[sample_rows(600, 1, 1, 1)] = 1e3  # the centre of a cell: all others look alike to it
     found = in_absolute_terms(normalizers_of(points, "gaussian"), "gaussian", 0.1)
     expected = log_totals(distance_matrix(points), "gaussian", 0.1)
     assert np.quantile(np.abs(found - expected), 0.9) < 5e-3

@@ -133,6 +133,8 @@ class NearModel:
         points : Delayed ndarray, shape (m, n_features)
         """
         placed = delayed(place)(points, delayed(self.space, pure=True))
+        if method != "outlier_score":
+            placed = delayed(_drawn_in)(self.fitted, placed)
         found = self.sharded.find(placed, self.n_neighbors)
         table = self.sharded.table([delayed(attrgetter("rows"))(found)])
         seen = delayed(seen_points)(placed, found)
@@ -192,6 +194,10 @@ def _fitted(inferred: Inferred, error: float, predictive: str) -> Fitted:
     summary = Summary(posterior, field.external_field, error, field.without_rows())
     predictor = NearPredictor(posterior, field, predictive)
     return Fitted(predictor.on(field.references_only()), summary)
+
+
+def _drawn_in(fitted: Fitted, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    return fitted.predictor.family.drawn_in(points)
 
 
 def _request_of(fitted: Fitted, method: str) -> Request:

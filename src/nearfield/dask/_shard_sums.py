@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from nearfield.dask._shards import Shard, is_among
 from nearfield.dask._some_rows import SeenPoints, SomeRows
-from nearfield.near.cells import n_seen
 from nearfield.near.normalizers import Normalizers
 from nearfield.near.sums import ClassSums, FieldSums
 from nearfield.near.support_table import batches
@@ -89,8 +88,8 @@ def shard_sums(
             order=order,
             log_change=change,
         )
-        n_whole = n_whole_of(outline, sigmas, request)
-        sums = FieldSums(table, sources, scales, outline.kernel, n_whole, outline.class_counts)
+        vicinity = outline.vicinity(sigmas, is_coarse=request.is_coarse)
+        sums = FieldSums(table, sources, scales, outline.kernel, vicinity, outline.class_counts)
         return sums.parts(neighborhood, adds_near=False)
 
     return by_batches(part, request)
@@ -105,7 +104,7 @@ def row_sums(field: SomeRows, seen: SeenPoints, request: Request) -> ClassSums:
     def part(sigmas: NDArray[np.float64]) -> ClassSums:
         sums = field.sums_at(
             sigmas,
-            n_whole=n_whole_of(field, sigmas, request) or None,
+            is_coarse=request.is_coarse,
             sign=request.sign,
             normalizer_error=request.normalizer_error,
         )
@@ -120,15 +119,6 @@ def by_batches(part: Any, request: Request) -> ClassSums:
         return part(request.sigmas)
     parts = [part(sigmas) for sigmas in batches(request.sigmas)]
     return ClassSums(*(np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True)))
-
-
-def n_whole_of(outline: SomeRows, sigmas: NDArray[np.float64], request: Request) -> int:
-    """Tell how many points near by count one by one."""
-    if outline.power is None:
-        return 0
-    if request.is_coarse:
-        return outline.n_whole_at(sigmas)
-    return n_seen(outline.n_points, outline.search)
 
 
 def _seen_from(

@@ -144,6 +144,10 @@ class SomeRows(NearField):
         assert points.sums is not None
         return SeenNeighborhood(self.neighborhood_at(points), points.sums)
 
+    def look_within(self, points: SeenPoints) -> Any:
+        """Do so; they were drawn in before they were looked up."""
+        return self.look(points)
+
     def neighborhood_at(self, points: SeenPoints) -> Neighborhood:
         """Tell it without the shards."""
         near = np.s_[:, : self.n_neighbors]

@@ -21,7 +21,7 @@ _ONE_AT_A_TIME = Lock()
 _N_AT_ONCE = 512  # queries: between two looks at whether to stop
 _N_MEASURED = 16  # queries whose neighbours, measured again, stay in the cache
 _EUCLIDEAN = ("euclidean", "l2")
-_N_PROBES = 48
+_N_PROBES, _N_USUAL = 32, 64  # lists that are looked at for as many neighbours
 _MAX_LISTS = 4_096
 _TRAINING_POINTS_A_LIST = 64
 
@@ -130,11 +130,11 @@ class NeighborIndex:
             with _ONE_AT_A_TIME if is_shared else nullcontext():
                 return self.index.kneighbors(points, n_neighbors)
         single = np.ascontiguousarray(points, dtype=np.float32)
-        squares, index = self.index.search(single, n_neighbors)
+        squares, index = _search_lists(self.index, single, n_neighbors, _n_probes(n_neighbors))
         is_short = (index < 0).any(axis=1)  # the lists that were looked at had no more
         if is_short.any():
-            squares[is_short], index[is_short] = _search_all(
-                self.index, single[is_short], n_neighbors
+            squares[is_short], index[is_short] = _search_lists(
+                self.index, single[is_short], n_neighbors, self.index.nlist
             )
         return squares, index.astype(np.int64)
 
@@ -162,11 +162,18 @@ def in_chunks(
     return distances, index
 
 
-def _search_all(index: Any, points: NDArray[np.float32], n_neighbors: int) -> tuple[Any, Any]:
+def _n_probes(n_neighbors: int) -> int:
+    """Choose how many lists to look at, so that about as large a part of more is found."""
+    return int(_N_PROBES * max(n_neighbors / _N_USUAL, 1.0) ** (1.0 / 3.0))
+
+
+def _search_lists(
+    index: Any, points: NDArray[np.float32], n_neighbors: int, n_lists: int
+) -> tuple[Any, Any]:
     import faiss
 
-    every = faiss.SearchParametersIVF(nprobe=index.nlist)  # type: ignore[call-arg, unused-ignore]
-    return index.search(points, n_neighbors, params=every)
+    some = faiss.SearchParametersIVF(nprobe=min(n_lists, index.nlist))  # type: ignore[call-arg, unused-ignore]
+    return index.search(points, n_neighbors, params=some)
 
 
 def _inverted_file(points: NDArray[np.float64]) -> Any:
@@ -184,5 +191,4 @@ def _inverted_file(points: NDArray[np.float64]) -> Any:
     single = np.ascontiguousarray(points, dtype=np.float32)
     index.train(single)
     index.add(single)
-    index.nprobe = min(_N_PROBES, n_lists)
     return index

@@ -9,10 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from nearfield.near._measure import Ruler
 from nearfield.near.cells import (
-    N_SEEN_FIT,
-    N_SEEN_WIDE,
     n_cells,
-    n_seen,
+    seen_from_many,
+    seen_from_one,
     sort_into_cells,
     without_cells,
 )
@@ -21,7 +20,7 @@ from nearfield.near.scales import TabulatedScales
 from nearfield.near.sums import FieldSums
 from nearfield.near.tables import scale_table, signs_of, sources_of, varied
 from nearfield.sampling.cell_table import CellTable
-from nearfield.sampling.near_terms import Sources
+from nearfield.sampling.near_terms import NEGLIGIBLE, Sources, Vicinity
 
 _WIDE = 0.25  # a kernel as wide as this part of the longest distance
 
@@ -68,25 +67,26 @@ class SummingField:
         """The scales at which the support of sites is computed."""
         return self.normalizers.scales.within(*self.scale_range)
 
-    def n_whole_at(self, sigmas: NDArray[np.float64]) -> int:
-        """Choose how many points near by count one by one where parameters are fitted.
-
-        Where all points count, near ones are no more important than others.
-        """
+    def vicinity(self, sigmas: NDArray[np.float64], *, is_coarse: bool) -> Vicinity:
+        """Choose what counts one by one."""
+        if self.power is None:
+            return Vicinity(0, NEGLIGIBLE)
+        if not is_coarse:
+            return seen_from_one(self.n_points)
         rates = self.normalizers.scales.values_of(sigmas)
         power = 2 if self.normalizers.scales.is_squared else 1
         is_wide = self.is_smooth and bool((rates * (_WIDE * self.longest) ** power <= 0.5).all())
-        return min(N_SEEN_WIDE if is_wide else N_SEEN_FIT, n_seen(self.n_points, self.search))
+        return seen_from_many(self.n_points, is_wide)
 
     def coarse_sums_at(self, sigmas: NDArray[np.float64]) -> FieldSums:
         """Prepare the sums that parameters are fitted by."""
-        return self.sums_at(sigmas, n_whole=self.n_whole_at(sigmas))
+        return self.sums_at(sigmas, is_coarse=True)
 
     def sums_at(
         self,
         sigmas: ArrayLike,
         *,
-        n_whole: int | None = None,
+        is_coarse: bool = False,
         sign: float = 0.0,
         normalizer_error: float = 0.0,
     ) -> FieldSums:
@@ -95,21 +95,22 @@ class SummingField:
         Parameters
         ----------
         sigmas : array-like, shape (n_sigmas,)
-        n_whole : int, optional
-            How many points near by count one by one.
+        is_coarse : bool
+            Whether to fit parameters by them, where errors of single points average out.
         sign : {0.0, 1.0, -1.0}
             Unless zero, all that is estimated is off by about as much as it may be, each in a
             direction of its own, and with the other sign in the other direction.
         normalizer_error : float
             Of the logs of the normalisers.
         """
+        sigmas = np.asarray(sigmas, dtype=np.float64)
         order, table = self.cells
         change = sign * normalizer_error * signs_of(self.row_numbers, self.seed) if sign else 0.0
         return FieldSums(
             table,
             self._sources(sign),
             scale_table(
-                np.asarray(sigmas, dtype=np.float64),
+                sigmas,
                 self.n_points,
                 self.labels,
                 self.normalizers,
@@ -119,7 +120,7 @@ class SummingField:
                 log_change=change,
             ),
             self.kernel,
-            0 if self.power is None else n_whole or n_seen(self.n_points, self.search),
+            self.vicinity(sigmas, is_coarse=is_coarse),
             self.class_counts,
             self._place_of,
         )

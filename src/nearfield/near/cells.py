@@ -12,8 +12,10 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from nearfield.near._hashing import row_uniforms
+from nearfield.near.drawn import n_references
 from nearfield.prediction import euclidean_distances_to
 from nearfield.sampling.cell_table import BLOCK, CellTable
+from nearfield.sampling.near_terms import NEGLIGIBLE, Vicinity
 
 N_WHOLE = 4_096
 """So many of the nearest points, about, are sources as they are."""
@@ -22,10 +24,11 @@ MAX_EXACT = 16_384
 """Up to so many points all are."""
 
 N_SEEN = 16_384
-"""So many, about, are sources as they are in the sums that are made for single points."""
+"""So many, about, are looked at in the sums that are made for single points."""
 
-N_SEEN_APPROXIMATE = 8_192
-"""So many with approximate search, which is asked for where time counts."""
+REACH = 6.0
+"""Of these, all count as they are whose kernel is above exp(-6) of the largest, over how many
+points a reference stands for: less has less of a say than what chance makes of the references."""
 
 N_SEEN_FIT = 8_192
 """So many in the sums that fit the parameters, where errors of single points average out."""
@@ -50,9 +53,19 @@ def n_whole(n_points: int) -> int:
     return n_points if n_points <= MAX_EXACT else N_WHOLE
 
 
-def n_seen(n_points: int, search: str) -> int:
-    """Choose how many of the nearest points a single point sees as they are."""
-    return min(n_points, N_SEEN, N_SEEN if search == "exact" else N_SEEN_APPROXIMATE)
+def seen_from_one(n_points: int) -> Vicinity:
+    """Choose what a single point sees as it is."""
+    if n_points <= N_SEEN:
+        return Vicinity(n_points, NEGLIGIBLE)
+    return Vicinity(N_SEEN, min(REACH + np.log(n_points / n_references(n_points)), NEGLIGIBLE))
+
+
+def seen_from_many(n_points: int, is_wide: bool) -> Vicinity:
+    """Choose what points see as it is where their errors average out.
+
+    Where the kernel is wide, near points are no more important than others.
+    """
+    return Vicinity(min(n_points, N_SEEN, N_SEEN_WIDE if is_wide else N_SEEN_FIT), NEGLIGIBLE)
 
 
 def target_shifts(rows: NDArray[np.int64], seed: int) -> NDArray[np.float64]:

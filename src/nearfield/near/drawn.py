@@ -14,14 +14,18 @@ MAX_ALL_REFERENCES = 8_192
 _REFERENCE_STREAM, _SITE_STREAM = 1, 2
 
 
+def n_references(n_points: int) -> int:
+    """Choose how many references to draw."""
+    return n_points if n_points <= MAX_ALL_REFERENCES else min(N_REFERENCES, n_points)
+
+
 def reference_rows(
-    n_points: int, n_neighbors: int, seed: int, n_references: int | None = None
+    n_points: int, n_neighbors: int, seed: int, size: int | None = None
 ) -> NDArray[np.int64]:
     """Draw the references; fewer of them are the first ones of more."""
-    if n_references is None:
-        n_references = n_points if n_points <= MAX_ALL_REFERENCES else N_REFERENCES
+    size = n_references(n_points) if size is None else size
     # Twice as many as neighbours: some of them are sure not to be neighbours.
-    size = min(max(n_references, 2 * n_neighbors), n_points)
+    size = min(max(size, 2 * n_neighbors), n_points)
     return sample_rows(n_points, size, seed, _REFERENCE_STREAM)
 
 

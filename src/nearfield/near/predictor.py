@@ -47,7 +47,7 @@ class NearPredictor:
 
     def probabilities(self, points: Any) -> Floats:
         """Average the class probabilities over the posterior, shape (m, G)."""
-        return self.probabilities_seen(self.family.look(points))
+        return self.probabilities_seen(self.family.look_within(points))
 
     def probabilities_seen(self, neighborhood: Any) -> Floats:
         """Do so for points whose neighbours are known."""
@@ -56,7 +56,7 @@ class NearPredictor:
     def interval(self, points: Any, level: float = 0.95) -> tuple[Floats, Floats]:
         """Bound each class probability, as the parameters vary by the posterior."""
         tail = 0.5 * (1.0 - level)
-        neighborhood = self.family.look(points)
+        neighborhood = self.family.look_within(points)
         nodes = IntervalNodes.of(self._average, self._measure, self._external_field)
 
         def support_at(rows: Any) -> tuple[Floats, Interpolation]:

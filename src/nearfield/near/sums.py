@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from nearfield.sampling.cell_table import CellTable
 from nearfield.sampling.near_radius import near_radius_sums
 from nearfield.sampling.near_support import near_sums
-from nearfield.sampling.near_terms import Neighborhood, ScaleTable, Sources
+from nearfield.sampling.near_terms import Neighborhood, ScaleTable, Sources, Vicinity
 from nearfield.weights import RADIUS_EPSILON
 
 Floats = NDArray[np.float64]
@@ -49,8 +49,8 @@ class FieldSums:
     sources : Sources
     scales : ScaleTable
     kernel : str
-    n_whole : int
-        How many points near by count one by one; none where there are no cells.
+    vicinity : Vicinity
+        What counts one by one.
     class_counts : ndarray of int, shape (G,)
         Of all training points.
     place_of : ndarray of int, optional
@@ -62,7 +62,7 @@ class FieldSums:
     sources: Sources = field(repr=False)
     scales: ScaleTable = field(repr=False)
     kernel: str
-    n_whole: int
+    vicinity: Vicinity
     class_counts: NDArray[np.int64]
     place_of: NDArray[np.int32] | None = field(repr=False, default=None)
 
@@ -86,7 +86,7 @@ class FieldSums:
         shape = len(neighborhood.sites), len(self.scales.values), len(self.class_counts)
         out, back = np.zeros(shape), np.zeros(shape)
         neighborhood = self._placed(neighborhood)
-        tables = self.table, self.sources, self.scales, (self.n_whole, is_joint, adds_near)
+        tables = self.table, self.sources, self.scales, (self.vicinity, is_joint, adds_near)
         if self.kernel == "radius":
             near_radius_sums(neighborhood, *tables, RADIUS_EPSILON, out, back)
         else:

@@ -47,6 +47,24 @@ def sizes_within(typing_context, relative, blocks, block, limit):
     return signature, _comparing(_add_size)
 
 
+@intrinsic
+def keep_squares(typing_context, relative, blocks, block, powers, bounds, limit):
+    """Store the squared distances in the first eight places; tell which are not too large.
+
+    Those that are not above the limit, or not above the bound of the point: bounds has eight
+    numbers a block. Bit k of the number is point k.
+    """
+    signature = types.int64(relative, blocks, types.int64, powers, bounds, types.float32)
+    return signature, _keeping(_add_square)
+
+
+@intrinsic
+def keep_sizes(typing_context, relative, blocks, block, powers, bounds, limit):
+    """Do so with Manhattan distances."""
+    signature = types.int64(relative, blocks, types.int64, powers, bounds, types.float32)
+    return signature, _keeping(_add_size)
+
+
 def _add_square(builder, total, gap):
     return builder.fadd(total, builder.fmul(gap, gap, flags=_MAY_FUSE), flags=_MAY_FUSE)
 
@@ -71,11 +89,30 @@ def _storing(add):
 def _comparing(add):
     def generate(context, builder, signature, arguments):
         total = _measured(context, builder, signature, arguments, add)
-        # What is not a number, since it was too large, is not above the limit either.
-        is_within = builder.fcmp_unordered("<=", total, _repeated(builder, arguments[3]))
-        return builder.zext(builder.bitcast(is_within, ir.IntType(8)), ir.IntType(64))
+        return _bits_within(builder, total, _repeated(builder, arguments[3]))
 
     return generate
+
+
+def _keeping(add):
+    def generate(context, builder, signature, arguments):
+        powers = context.make_array(signature.args[3])(context, builder, arguments[3]).data
+        total = _measured(context, builder, signature, arguments, add)
+        builder.store(total, builder.bitcast(powers, _VECTOR.as_pointer()), align=_SIZE)
+        bounds = context.make_array(signature.args[4])(context, builder, arguments[4]).data
+        rows = builder.bitcast(bounds, _VECTOR.as_pointer())
+        bound = builder.load(builder.gep(rows, [arguments[2]]), align=_SIZE)
+        limit = _repeated(builder, arguments[5])
+        is_higher = builder.fcmp_ordered(">", bound, limit)
+        return _bits_within(builder, total, builder.select(is_higher, bound, limit))
+
+    return generate
+
+
+def _bits_within(builder, total, limit):
+    # What is not a number, since it was too large, is not above the limit either.
+    is_within = builder.fcmp_unordered("<=", total, limit)
+    return builder.zext(builder.bitcast(is_within, ir.IntType(8)), ir.IntType(64))
 
 
 def _measured(context, builder, signature, arguments, add):

@@ -54,7 +54,7 @@ def cell_neighbors(targets, table, radii, points, rows, distances, index):
         for i in range(some.shape[0]):
             to_centres = bounds[i]
             n_first = _N_FIRST * n_neighbors
-            tiers_around(some[i].astype(np.float32), table, n_first, to_centres, tiers)
+            tiers_around(some[i].astype(np.float32), table, n_first, 0, to_centres, tiers)
             margins[i] = _ROUNDING * (farthest + _largest_length(some[i : i + 1], table.power))
             _bound_cells(some[i], table, radii, margins[i], to_centres, between)
             limits[i] = _first_limit(

@@ -9,17 +9,14 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from nearfield.sampling.cell_table import (
-    BLOCK,
-    fill_powers,
-    measure_blocks,
-    window_of,
-)
+from nearfield.sampling._vector import ANY_ORDER
+from nearfield.sampling._vector32 import bits32_of, float32_of
+from nearfield.sampling.cell_table import BLOCK, fill_powers, measure_blocks, window_of
 from nearfield.sampling.scale_sums import ITSELF, N_AT_ONCE, add_sums, raise_to, smallest_of
 
-_N_BINS = 256
 _QUARTER = 4
 _LARGEST = np.float32(1e38)
+_FEW_MORE = 32  # a part of the points that were asked for
 _SLACK = 1.5  # cells beyond so many times the points that were asked for are not taken whole
 
 
@@ -62,7 +59,7 @@ def cell_sums(targets, places, shifts, table, n_whole, scales, is_given, minima,
     single = np.empty(targets.shape[1], dtype=np.float32)
     for i in range(targets.shape[0]):
         single[:] = targets[i]
-        tiers_around(single, table, n_whole, to_centres, tiers)
+        tiers_around(single, table, n_whole, _QUARTER * n_whole, to_centres, tiers)
         target = targets[i], single, places[i], shifts[i]
         n_segments = _gather(target, table, n_whole, tiers, powers, starts, factors)
         stop = starts[n_segments]
@@ -96,66 +93,99 @@ def mark_reached(targets, table, n_whole, shard_of, is_reached):
     single = np.empty(targets.shape[1], dtype=np.float32)
     for i in range(targets.shape[0]):
         single[:] = targets[i]
-        tiers_around(single, table, n_whole, to_centres, tiers)
+        tiers_around(single, table, n_whole, _QUARTER * n_whole, to_centres, tiers)
         for c in range(n_cells):
             if tiers[c] > 0 and table.sizes[c] > 0:
                 is_reached[i, shard_of[c]] = True
 
 
 @register_jitable
-def tiers_around(single, table, n_whole, to_centres, tiers):
-    """Measure from a point, in single precision, to the cells, and choose among them."""
+def tiers_around(single, table, n_whole, n_part, to_centres, tiers):
+    """Measure from a point, in single precision, to the cells, and choose among them.
+
+    The nearest cells (1) hold `n_whole` points, about, and with those around them (2) `n_part`; the
+    rest is far (0).
+    """
     n_cells = table.sizes.shape[0]
     fill_powers(single, table.centre_columns, 0, n_cells, table.power, to_centres)
-    _choose_tiers(to_centres, table.sizes, n_whole, tiers)
+    _make_finite(to_centres)
+    ends = _ends_of(to_centres)
+    tiers[:] = 0
+    if n_part > n_whole:
+        _take_nearest(to_centres, ends, table.sizes, n_part, np.int8(2), tiers)
+    _take_nearest(to_centres, ends, table.sizes, n_whole, np.int8(1), tiers)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _make_finite(values):
-    """Bound values, in place; return the smallest and the largest one."""
-    smallest, largest = _LARGEST, -_LARGEST
+    """Bound values, in place."""
     for c in range(values.shape[0]):
-        value = values[c] if values[c] < _LARGEST else _LARGEST  # also what is not a number
-        values[c] = value
-        smallest = value if value < smallest else smallest
-        largest = value if value > largest else largest
+        values[c] = values[c] if values[c] < _LARGEST else _LARGEST  # also what is not a number
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER | {"nnan"})
+def _ends_of(values):
+    """Find the smallest and the largest value."""
+    smallest, largest = values[0], values[0]
+    for c in range(values.shape[0]):
+        smallest = values[c] if values[c] < smallest else smallest
+        largest = values[c] if values[c] > largest else largest
     return smallest, largest
 
 
-@register_jitable
-def _choose_tiers(to_centres, sizes, n_whole, tiers):
-    """Choose the nearest cells (1), those around them (2) and the rest (0), by bins of distance."""
-    lowest, highest = _make_finite(to_centres)
-    scale = np.float32(_N_BINS - 1) / max(highest - lowest, np.float32(1e-30))
-    counts = np.zeros(_N_BINS, dtype=np.int64)
-    for c in range(sizes.shape[0]):
-        counts[int((to_centres[c] - lowest) * scale)] += sizes[c]
-    last = np.zeros(2, dtype=np.int64)
-    n_points = 0
-    for b in range(_N_BINS):
-        for tier in range(2):
-            if n_points < n_whole * (1 if tier == 0 else _QUARTER):
-                last[tier] = b
-        n_points += counts[b]
-    most_whole, most_part = int(_SLACK * n_whole), int(_SLACK * _QUARTER * n_whole)
-    _fill_tiers(
-        to_centres, sizes, (lowest, scale), (last[0], last[1]), (most_whole, most_part), tiers
-    )
+@njit(cache=True, nogil=True, error_model="numpy")
+def _take_nearest(to_centres, ends, sizes, n_wanted, tier, tiers):
+    """Mark the nearest cells that hold so many points, and not many more, with their tier."""
+    bound, n_found = _bound_of_nearest(to_centres, ends, sizes, n_wanted)
+    most = int(_SLACK * n_wanted)
+    if n_found <= most:
+        _mark_within(to_centres, bound, tier, tiers)
+        return
+    n_taken = 0
+    for order in range(2):  # of those that tie, or one that is a crowd, as many as it takes
+        for c in range(sizes.shape[0]):
+            is_last = to_centres[c] == bound
+            if to_centres[c] <= bound and is_last == (order == 1) and n_taken < most:
+                tiers[c] = tier
+                n_taken += sizes[c]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _fill_tiers(to_centres, sizes, bins, last, most, tiers):
-    """Take cells up to the last bin of each tier, but not many more points than were asked for."""
-    (lowest, scale), (first, second), (most_whole, most_part) = bins, last, most
-    n_whole_taken, n_part_taken = 0, 0
+def _mark_within(to_centres, bound, tier, tiers):
+    for c in range(tiers.shape[0]):
+        tiers[c] = tier if to_centres[c] <= bound else tiers[c]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _bound_of_nearest(to_centres, ends, sizes, n_wanted):
+    """Find how far the nearest cells with so many points are, and how many points are within.
+
+    These are few more than were wanted, unless cells tie or are crowded. Bisection, where a step
+    counts by vector instructions. It halves the bits of floats, whose order is that of the numbers,
+    so that no outlier makes the others look alike.
+    """
+    enough = n_wanted + n_wanted // _FEW_MORE
+    low, high = int(bits32_of(ends[0])), int(bits32_of(ends[1]))
+    while low < high:
+        middle = (low + high) >> 1
+        bound = float32_of(np.int32(middle))
+        n_found = _count_within(to_centres, sizes, bound)
+        if n_wanted <= n_found <= enough:
+            return bound, n_found
+        if n_found < n_wanted:
+            low = middle + 1
+        else:
+            high = middle
+    bound = float32_of(np.int32(high))
+    return bound, _count_within(to_centres, sizes, bound)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _count_within(to_centres, sizes, bound):
+    count = 0
     for c in range(sizes.shape[0]):
-        b = int((to_centres[c] - lowest) * scale)
-        # No branches: which cells are near is anybody's guess.
-        is_whole = int(b <= first) & int(n_whole_taken < most_whole)
-        is_part = (1 - is_whole) & int(b <= second) & int(n_part_taken < most_part)
-        n_whole_taken += is_whole * sizes[c]
-        n_part_taken += is_part * sizes[c]
-        tiers[c] = is_whole + 2 * is_part
+        count += sizes[c] if to_centres[c] <= bound else 0
+    return count
 
 
 @register_jitable

@@ -7,6 +7,7 @@ from numba.extending import register_jitable
 from nearfield.sampling.near_terms import (
     NEW,
     Sight,
+    bounds_by_block,
     gather_terms,
     make_terms,
     mark_near,
@@ -27,9 +28,11 @@ def near_radius_sums(neighborhood, table, sources, scales, options, epsilon, out
 
     The totals are those of the kernel as it is.
     """
-    n_whole, is_joint, adds_near = options
+    (n_whole, _), is_joint, adds_near = options
     n_near, largest = neighborhood.near_index.shape[1], scales.values.max()
     terms = make_terms(table, sources.references.shape[0], n_whole, out.shape[2])
+    farthest = np.float32(largest * largest)
+    bounds = bounds_by_block(table, sources.units, farthest, scales.exponent)
     is_near = np.zeros(sources.labels.shape[0], dtype=np.bool_)
     tiers = np.zeros(table.sizes.shape[0], dtype=np.int8)
     for i in range(neighborhood.sites.shape[0]):
@@ -39,13 +42,13 @@ def near_radius_sums(neighborhood, table, sources, scales, options, epsilon, out
             neighborhood.points[i],
             neighborhood.far_distances[i],
             _ZERO,
-            np.float32(largest * largest),
+            farthest,
+            farthest,
             0.0,
             n_whole,
-            n_near + (1 if site >= 0 else 0),
         )
         mark_near(near, site, is_near, True)
-        gather_terms(sight, table, sources, scales, is_near, tiers, terms)
+        gather_terms(sight, table, sources, scales, bounds, is_near, tiers, terms)
         mark_near(near, site, is_near, False)
         _add_terms(i, terms, scales, added, is_joint, epsilon, out, back)
         if adds_near:

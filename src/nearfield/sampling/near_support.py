@@ -12,6 +12,7 @@ from nearfield.sampling._vector import ANY_ORDER, exp_of
 from nearfield.sampling._vector32 import exp32_of
 from nearfield.sampling.near_terms import (
     NEW,
+    bounds_by_block,
     drop_negligible,
     gather_terms,
     make_terms,
@@ -46,13 +47,15 @@ def near_sums(neighborhood, closest, table, sources, scales, options, out, back)
         The points of the table, if it has any, in its order.
     scales : ScaleTable
     options : tuple
-        How many points near by to take as they are; whether to fill in B; whether to add the
-        points on the lists of the nearest ones, or, for a shard, to leave them to others.
+        The vicinity; whether to fill in B; whether to add the points on the lists of the nearest
+        ones, or, for a shard, to leave them to others.
     out, back : ndarray, shape (m, n_scales, G)
     """
-    n_whole, is_joint, adds_near = options
-    n_near, n_scales = neighborhood.near_index.shape[1], scales.values.shape[0]
-    terms = make_terms(table, sources.references.shape[0], n_whole, out.shape[2])
+    vicinity, is_joint, adds_near = options
+    n_scales = scales.values.shape[0]
+    terms = make_terms(table, sources.references.shape[0], vicinity.n_whole, out.shape[2])
+    reach = np.float32(vicinity.reach / scales.values.min())
+    bounds = bounds_by_block(table, sources.units, reach, scales.exponent)
     is_near = np.zeros(sources.labels.shape[0], dtype=np.bool_)
     tiers = np.zeros(table.sizes.shape[0], dtype=np.int8)
     for i in range(neighborhood.sites.shape[0]):
@@ -63,11 +66,10 @@ def near_sums(neighborhood, closest, table, sources, scales, options, out, back)
             neighborhood.far_distances[i],
             closest[i],
             scales,
-            n_whole,
-            n_near + (1 if site >= 0 else 0),
+            vicinity,
         )
         mark_near(near, site, is_near, True)
-        gather_terms(sight, table, sources, scales, is_near, tiers, terms)
+        gather_terms(sight, table, sources, scales, bounds, is_near, tiers, terms)
         mark_near(near, site, is_near, False)
         for q in range(n_scales):
             if q % _N_BETWEEN == 0 and q > 0:
