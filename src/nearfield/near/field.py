@@ -28,6 +28,7 @@ N_PROBED = 512
 N_PROBED_NEIGHBORS = 16
 """So many neighbours of each are looked at, for the first ones may be in the same place."""
 
+_N_LISTED = 16
 _FAR = 1_024.0  # times the largest distance
 
 _SHARED = ("index", "cells", "_place_of", "_plain_sources")  # by fields of the same points
@@ -167,7 +168,11 @@ class NearField(SummingField):
         return {argument.name: getattr(self, argument.name) for argument in fields(self)}
 
     def look(
-        self, points: Any, sites: NDArray[np.int64] | None = None, **options: Any
+        self,
+        points: Any,
+        sites: NDArray[np.int64] | None = None,
+        n_listed: int | None = None,
+        **options: Any,
     ) -> Neighborhood:
         """See what some points are near to.
 
@@ -176,10 +181,12 @@ class NearField(SummingField):
         points : ndarray or sparse matrix, shape (m, n_features)
         sites : ndarray of int, shape (m,), optional
             Which training points they are, if they are; none is a neighbour of itself.
+        n_listed : int, optional
+            How many neighbours to search; K if not given.
         options
             `n_jobs` and `advance` of `NeighborIndex.query`.
         """
-        n_found = self.n_neighbors + (sites is not None)
+        n_found = (n_listed or self.n_neighbors) + (sites is not None)
         found = self.index.query(points, n_found, **options)
         if sites is None:
             sites = np.full(points.shape[0], -1)
@@ -189,7 +196,10 @@ class NearField(SummingField):
 
     def look_within(self, points: Any) -> Neighborhood:
         """See what new points are near to, but far ones from where differences have digits left."""
-        return self.look(self.drawn_in(points))
+        # An approximate search is of use for the nearest points; the cells hold the next ones.
+        is_short = self.search == "approximate" and self.power is not None
+        n_listed = min(self.n_neighbors, _N_LISTED) if is_short else None
+        return self.look(self.drawn_in(points), n_listed=n_listed)
 
     def drawn_in(self, points: Any) -> Any:
         r"""Move points that are far from all training points towards these.
