@@ -66,7 +66,7 @@ def touring_log_partition(
         is_good = worst <= target_error and found.n_draws.min() >= _MIN_DRAWS
         if is_good or n_done >= max_draws:
             return found
-        n_wanted = n_done * np.clip((1.1 * worst / target_error) ** 2, 1.5, 4.0)
+        n_wanted = n_done * np.clip((1.1 * worst / target_error) ** 2, 1.5, 2.5)
         a_visit = stage.needs * (min(n_wanted, max_draws) - n_done) / (2 * N_GROUPS)
         chains.is_tied = stage.is_anchored
         n_tours = int(np.ceil(a_visit.max() / _MOST_A_VISIT))
