@@ -367,3 +367,17 @@ def test_a_radius_posterior_of_many_draws_is_taken_at_some_of_them():
 def test_scales_are_found_where_all_near_points_are_in_one_place():
     low, high = field_module.usual_scales("gaussian", np.empty(0), 2.0)
     assert (low, high) == pytest.approx((2e-4, 10.0))
+
+
+@pytest.mark.parametrize(
+    ("errors", "n_neighbors"),
+    [
+        ([0.004, 0.003, 0.002, 0.001], 64),
+        ([0.02, 0.004, 0.003, 0.002], 128),
+        ([0.04, 0.03, 0.02, 0.01], 512),
+        ([0.00705, 0.0070, 0.0071, 0.0069], 64),
+        ([0.09, 0.0080, 0.0079, 0.0078], 128),
+    ],
+)
+def test_neighbours_double_as_long_as_it_helps(errors, n_neighbors):
+    assert fit_module.first_good(errors) == n_neighbors

@@ -171,6 +171,7 @@ class NearField(SummingField):
         self,
         points: Any,
         sites: NDArray[np.int64] | None = None,
+        *,
         n_listed: int | None = None,
         **options: Any,
     ) -> Neighborhood:

@@ -25,6 +25,8 @@ CHOICES = (64, 128, 256, 512)
 GOAL = 0.005
 """The error of class probabilities at which no more neighbours are needed."""
 
+_AS_GOOD = 1.1  # times the least error
+
 N_PILOT = 512
 """So many of them choose the number of neighbours."""
 
@@ -60,7 +62,7 @@ def fit_near_field(
     """Choose the number of neighbours and infer the parameters.
 
     Unless it is given, the number doubles from 64 up to 512, until class probabilities are off by
-    less than 0.005 for 99% of some sites, at the parameters that these suggest.
+    less than 0.005 for 99% of some sites, at the parameters these suggest, or it helps no more.
 
     Parameters
     ----------
@@ -133,9 +135,17 @@ def choose_neighbors(near_field: NearField, infer: Infer, **options: Any) -> int
 
 
 def first_good(errors: Iterable[float]) -> int:
-    """Choose the first number of neighbours whose error is small enough, or else the last."""
-    good = (n for n, error in zip(CHOICES, errors, strict=True) if error < GOAL)
-    return next(good, CHOICES[-1])
+    """Choose the first number of neighbours whose error is small enough.
+
+    If there is none, the first that is about as good as any: more would cost time for nothing.
+    """
+    seen: list[float] = []
+    for n_neighbors, error in zip(CHOICES, errors, strict=True):
+        if error < GOAL:
+            return n_neighbors
+        seen.append(error)
+    is_as_good = np.array(seen) <= _AS_GOOD * min(seen)
+    return CHOICES[int(np.argmax(is_as_good))]
 
 
 def nearest_only(neighborhood: Neighborhood, n_neighbors: int) -> Neighborhood:
