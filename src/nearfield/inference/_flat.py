@@ -23,6 +23,9 @@ from nearfield.sampling.multicanonical import multicanonical_sweeps
 FROZEN = 1e-3
 """A field whose agreement varies less than this is frozen; a walk in beta need not go on."""
 
+MIN_DRAWS = 100.0
+"""Log z at a beta must be worth so many draws."""
+
 _N_CELLS = 256  # of the table of the weight; finer than any feature of it
 _ANNEAL_SWEEPS = 30
 _MIN_CROSSINGS = 4  # a round of learning
@@ -197,6 +200,10 @@ class LogPartition(NamedTuple):
     log_z: NDArray[np.float64]
     error: NDArray[np.float64]
     n_draws: NDArray[np.float64]
+
+    def is_good(self, target_error: float) -> bool:
+        """Tell whether all errors are small enough, and rest on enough draws to be trusted."""
+        return bool(self.error.max() <= target_error and self.n_draws.min() >= MIN_DRAWS)
 
 
 def reweighted_log_partition(

@@ -87,6 +87,11 @@ class Solution(NamedTuple):
     log_densities: NDArray[np.float64]  # shape (M, C): log D of every draw
 
 
+def left_out_error(left_out: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the standard error of what was solved for, from it without each group (jackknife)."""
+    return np.sqrt(len(left_out) - 1.0) * left_out.std(axis=0)
+
+
 def _curvature(ratios, shift, weights):
     """Return how many draws each state has, and the second derivatives but for the first state."""
     shares = ratios * np.exp(-shift)

@@ -17,8 +17,9 @@ from nearfield.inference._grid import (
     rows_of,
 )
 from nearfield.inference._ladder import Plan, Spread, plan_draws
+from nearfield.inference._mbar import left_out_error
 from nearfield.inference._panels import every_k, panel_rule, scale_bounds
-from nearfield.inference._pool import N_GROUPS, AgreementTable, Pool
+from nearfield.inference._pool import AgreementTable, Pool
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._problem import Problem
 from nearfield.inference._quadrature import ScaleRule, scale_interval, scan_rule
@@ -142,7 +143,7 @@ class Stage(NamedTuple):
         """Return the errors of the two means as parts of the standard deviations."""
         _, weights, means = self.moments()
         variances = weights[0] @ (self._places() - means[0]) ** 2
-        errors = _jackknife_error(means[1:])
+        errors = left_out_error(means[1:])
         return errors / np.sqrt(np.where(variances > 0.0, variances, np.inf))
 
     def mass_below(self) -> float:
@@ -188,14 +189,10 @@ class Stage(NamedTuple):
             weights[0, keep] / weights[0, keep].sum(),
             self.outlook.problem.family.scale_name,
             log_evidence=float(log_evidence[0]),
-            log_evidence_error=float(_jackknife_error(log_evidence[1:])),
-            mean_error=_jackknife_error(means[1:]),
+            log_evidence_error=float(left_out_error(log_evidence[1:])),
+            mean_error=left_out_error(means[1:]),
             outside_mass=outside_mass,
         )
-
-
-def _jackknife_error(left_out: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.sqrt(N_GROUPS - 1.0) * left_out.std(axis=0)
 
 
 def rough_outlook(rng: np.random.Generator, problem: Problem, n_jobs: int | None) -> Outlook:

@@ -20,14 +20,13 @@ from scipy.special import expit
 from nearfield.field import LabelField
 from nearfield.inference._calibration import calibrated_weights
 from nearfield.inference._flat import LogPartition, largest_agreement, log_partition_at_zero
-from nearfield.inference._mbar import mixture_of
+from nearfield.inference._mbar import left_out_error, mixture_of
 from nearfield.inference._touring import N_GROUPS, TouringChains, Tours
 
 _N_CELLS = 2_000  # of agreements; the draws of one stand for each other
 _N_FIRST = 12  # draws a visit on the first tour
 _MOST_A_VISIT = 48
 _MIN_OVERLAP = 20.0  # effective draws that an anchor rests on
-_MIN_DRAWS = 100.0  # and log z at a beta
 _SURE = 3.0  # standard errors
 _MAX_SLOWNESS = 20.0
 _MAX_POINTS = 1_000  # their pairs are sorted
@@ -63,8 +62,7 @@ def touring_log_partition(
         worst = found.error.max()
         if stage.doubt > worst or stage.slowness > _MAX_SLOWNESS:
             return None
-        is_good = worst <= target_error and found.n_draws.min() >= _MIN_DRAWS
-        if is_good or n_done >= max_draws:
+        if found.is_good(target_error) or n_done >= max_draws:
             return found
         n_wanted = n_done * np.clip((1.1 * worst / target_error) ** 2, 1.5, 2.5)
         a_visit = stage.needs * (min(n_wanted, max_draws) - n_done) / (2 * N_GROUPS)
@@ -98,8 +96,8 @@ def evaluate(field: LabelField, tours: Tours, betas: NDArray[np.float64]) -> Sta
     order = np.argsort(tours.betas)
     at_betas = at_betas + [np.interp(betas, tours.betas[order], move[order]) for move in moves]
     lag, slowness = _lag(tours, corrected, spreads, integrals)
-    mismatch = (np.abs(moves[0]) - _SURE * _jackknife_error(moves[1:])).max()
-    found = LogPartition(at_betas[0], _jackknife_error(at_betas[1:]), n_draws[: len(betas)])
+    mismatch = (np.abs(moves[0]) - _SURE * left_out_error(moves[1:])).max()
+    found = LogPartition(at_betas[0], left_out_error(at_betas[1:]), n_draws[: len(betas)])
     needs = _needs(spreads, anchors, integrals, shares, tours.counts)
     return Stage(found, float(max(lag, mismatch)), slowness, needs, np.isfinite(anchors.variance))
 
@@ -241,7 +239,3 @@ def _needs(spreads, anchors: Anchors, integrals, shares, counts) -> NDArray[np.f
     total = by_draw @ (1.0 / counts)
     needs = np.sqrt(total @ by_draw)
     return needs / max(needs.sum(), 1e-300)
-
-
-def _jackknife_error(left_out: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.sqrt(len(left_out) - 1.0) * left_out.std(axis=0)

@@ -11,6 +11,7 @@ from nearfield._checks import check_generator, check_positive
 from nearfield.field import LabelField
 from nearfield.inference._flat import (
     FROZEN,
+    MIN_DRAWS,
     FlatChain,
     Ladder,
     LogPartition,
@@ -26,7 +27,6 @@ from nearfield.inference._tour_curve import touring_log_partition
 _PILOT_SWEEPS = 1_000
 _MAX_SWEEPS = 1_000_000
 _LEARNING = 5  # sweeps to learn a weight, a squared number of rungs
-_MIN_DRAWS = 100.0  # a reweighted run must be worth so many draws
 
 
 def log_partition_curve(
@@ -85,8 +85,7 @@ def _flat_log_partition(rng, field, betas, target_error) -> LogPartition:
     while True:
         estimate = reweighted_log_partition(field, chain.weight, run, betas)
         n_done, worst = len(run.agreements), estimate.error.max()
-        is_good = worst <= target_error and estimate.n_draws.min() >= _MIN_DRAWS
-        if is_good or n_done >= _MAX_SWEEPS:
+        if estimate.is_good(target_error) or n_done >= _MAX_SWEEPS:
             return estimate
         n_wanted = n_done * np.clip((1.1 * worst / target_error) ** 2, 2.0, 8.0)
         n_more = int(min(n_wanted, _MAX_SWEEPS)) - n_done
@@ -100,7 +99,7 @@ def _warn_if_short(field: LabelField, betas: NDArray[np.float64], estimate: LogP
     """
     log_same = logsumexp(field.n_points * field.external_field)
     least = log_same + betas * largest_agreement(field)
-    is_short = (estimate.n_draws < _MIN_DRAWS) | (estimate.log_z + 3.0 * estimate.error < least)
+    is_short = (estimate.n_draws < MIN_DRAWS) | (estimate.log_z + 3.0 * estimate.error < least)
     if is_short.any():
         warnings.warn(
             f"The chain did not reach the agreements of beta={betas[is_short][0]:g}: log z there "
