@@ -7,11 +7,15 @@ from nearfield.datasets import load_olive, stratified_split
 from nearfield.distances import distance_matrix
 from nearfield.enumeration import label_distribution, log_partition, uniform_log_partition
 from nearfield.field import LabelField
-from nearfield.inference import curve, log_partition_curve
+from nearfield.inference import _tour_curve, curve, log_partition_curve
+from nearfield.inference._cut import contradicts, fewest_between, find_cut
 from nearfield.inference._tour_curve import touring_log_partition
+from nearfield.inference._touring import TouringChains
 from nearfield.sampling._support import coupling_arrays, stored_support
-from nearfield.sampling.canonical import stack_fields
+from nearfield.sampling.canonical import Walk, stack_fields, walk_chains
+from nearfield.sampling.drift import fill_drift
 from nearfield.sampling.multicanonical import multicanonical_sweeps
+from nearfield.sampling.reflection import reflect_drifts
 from nearfield.sampling.tied_groups import group_log_weights
 from nearfield.weights import gaussian_weights
 
@@ -128,10 +132,83 @@ def test_random_ties_give_z(random_field, n_classes):
         assert abs(ratios.mean() - 1.0) < 4.0 * ratios.std() / np.sqrt(20_000)
 
 
-def test_a_jump_from_disorder_to_order_is_left_to_the_flat_chain():
+def test_a_jump_from_disorder_to_order_is_added_up_from_two_branches(monkeypatch):
+    cuts = []
+    monkeypatch.setattr(
+        _tour_curve, "find_cut", lambda tours: cuts.append(find_cut(tours)) or cuts[-1]
+    )
+    field, exact = uniform_field(60, 6), uniform_log_partition(60, 6, BETAS)
+    for seed in range(3):
+        found = touring_log_partition(np.random.default_rng(seed), field, BETAS, 0.03, 1_000_000)
+        np.testing.assert_array_less(np.abs(found.log_z - exact), 4.0 * found.error + 1e-9)
+        assert found.error.max() <= 0.03
+    assert len(cuts) == 3
+
+
+def test_a_share_outside_what_free_chains_saw_contradicts_them():
     field = uniform_field(60, 6)
-    found = touring_log_partition(np.random.default_rng(0), field, BETAS, 0.03, 1_000_000)
-    assert found is None
+    chains = TouringChains.start(np.random.default_rng(0), field, 0.0, 4.0)
+    tours = chains.tour(np.random.default_rng(1), 12)
+    cut = find_cut(tours)
+    is_above = tours.agreements >= cut.agreement
+    seen = np.bincount(tours.points, is_above) / tours.counts
+    assert not contradicts(tours, cut, seen)
+    assert contradicts(tours, cut, seen + 0.5)
+    assert contradicts(tours, cut, seen - 0.5)
+
+
+def test_draws_in_two_heaps_are_cut_between_them(rng):
+    heaps = np.concatenate([rng.normal(10.0, 2.0, 900), rng.normal(40.0, 3.0, 300)])
+    assert 16.0 < fewest_between(heaps) < 31.0
+
+
+def test_no_cut_is_made_where_not_all_draws_come_to_order(random_field):
+    chains = TouringChains.start(np.random.default_rng(0), random_field(20, 3), 0.0, 0.5)
+    assert find_cut(chains.tour(np.random.default_rng(1), 12)) is None
+
+
+@pytest.mark.parametrize("external_field", [None, [0.4, 0.0, -0.3]])
+@pytest.mark.parametrize("beta", [-1.0, 0.8, 2.5])
+def test_drifts_on_one_side_of_a_cut_are_zero_on_average_there(random_field, beta, external_field):
+    fields = [random_field(6, 3, sigma=s, external_field=external_field) for s in (1.0, 2.0)]
+    labelings, probabilities = label_distribution(fields[0], beta)
+    agreements = np.array([fields[0].agreement(labels) for labels in labelings])
+    cut = np.quantile(agreements, 0.8) + 1e-9
+    drifts = np.full((len(labelings), 2), np.nan)
+    for bound in (-np.inf, cut):
+        for labels, drift in zip(labelings, drifts, strict=True):
+            supports = [np.ascontiguousarray(field.support(labels).T) for field in fields]
+            fill_drift(fields[0].external_field, beta, labels, *supports, np.empty((5, 6)), drift)
+        reflect_drifts(
+            stack_fields(fields),
+            np.full(len(labelings), beta),
+            labelings.astype(np.int8),
+            agreements,
+            bound,
+            drifts,
+        )
+        means = [
+            probabilities[side] @ drifts[side] for side in (agreements < cut, agreements >= cut)
+        ]
+        is_zero = np.abs(means).max() < 1e-12
+        assert is_zero == (bound == cut)  # without a cut only both sides together have none
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.8, 2.5])
+@pytest.mark.parametrize("is_above", [False, True])
+def test_chains_within_bounds_draw_from_the_field_there(random_field, fit_p_value, beta, is_above):
+    field = random_field(5, 3)
+    labelings, probabilities = label_distribution(field, beta)
+    agreements = np.array([field.agreement(labels) for labels in labelings])
+    cut = np.quantile(agreements, 0.7) + 1e-9
+    inside = (agreements >= cut) == is_above
+    n_draws = 2_000
+    walk = Walk(np.full(n_draws, beta), np.zeros(n_draws, dtype=int), np.full(n_draws, 8))
+    start = labelings[np.flatnonzero(inside)[:1]].astype(np.int8)
+    bounds = (cut, np.inf) if is_above else (-np.inf, cut)
+    drawn, *_ = walk_chains(stack_fields([field]), walk, start, np.array([7], np.uint64), bounds)
+    expected = np.where(inside, probabilities, 0.0)
+    assert fit_p_value(drawn[0], 3, expected / expected.sum()) > 1e-4
 
 
 @pytest.mark.parametrize("beta", [-4.0, 1.0])

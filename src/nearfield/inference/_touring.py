@@ -1,8 +1,4 @@
-"""Chains that tour a ladder of betas, drawing at each by cluster moves and sweeps.
-
-Half of the chains start in disorder at beta = 0, half in order at the last beta; each goes to the
-other end and back, again and again.
-"""
+"""Chains that tour a ladder of betas, drawing at each by cluster moves and sweeps."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Self
@@ -15,6 +11,7 @@ from nearfield.inference._interpolant import LogPartition
 from nearfield.inference._scan import annealed, labels_at_zero
 from nearfield.sampling._random import draw_key
 from nearfield.sampling.canonical import FieldStack, Walk, stack_fields, walk_chains
+from nearfield.sampling.reflection import reflect_drifts
 from nearfield.sampling.tied_groups import group_log_weights
 
 N_GROUPS = 16
@@ -27,7 +24,7 @@ _N_STARTING = 20  # and before its first draw
 
 
 class Tours(NamedTuple):
-    """All draws so far, and the rungs that they were drawn at: zero first."""
+    """All draws so far, and the rungs that they were drawn at."""
 
     betas: NDArray[np.float64]  # shape (K,), of the rungs
     agreements: NDArray[np.float64]  # shape (M,)
@@ -49,61 +46,85 @@ class Tours(NamedTuple):
         return np.bincount(self.points, minlength=len(self.betas))
 
 
+class Ladder(NamedTuple):
+    """The rungs, and the order in which a tour visits them."""
+
+    betas: NDArray[np.float64]  # shape (K,): away from zero, those above it first
+    route: NDArray[np.int64]  # shape (V,)
+    is_back: NDArray[np.bool_]  # shape (V,)
+
+    @classmethod
+    def from_zero(cls, up: NDArray[np.float64], down: NDArray[np.float64]) -> Self:
+        """Go from zero along the rungs above it and back, then along those below it and back."""
+        above, below = 1 + np.arange(len(up)), 1 + len(up) + np.arange(len(down))
+        lengths = [1 + len(up), len(up), 1 + len(down), len(down)]
+        return cls(
+            np.concatenate([[0.0], up, down]),
+            np.concatenate([[0], above, above[::-1], [0], below, below[::-1]]),
+            np.repeat([False, True, False, True], lengths),
+        )
+
+    @classmethod
+    def from_top(cls, betas: NDArray[np.float64]) -> Self:
+        """Go from the last of ascending betas to the first and back."""
+        down = np.arange(len(betas))[::-1]
+        return cls(betas, np.concatenate([down, down[::-1]]), np.repeat([True, False], len(betas)))
+
+
 @dataclass
 class TouringChains:
     """Chains on their tours; they go on from where they are."""
 
     stack: FieldStack
-    betas: NDArray[np.float64]  # shape (K,): zero, the rungs above it, then those below
-    route: NDArray[np.int64]  # shape (V,): the rungs in the order of a tour
-    is_back: NDArray[np.bool_]  # shape (V,)
+    ladder: Ladder
     labels: NDArray[np.int8]  # shape (N_GROUPS, n)
-    n_starting: int
     is_tied: NDArray[np.bool_]  # shape (K,): where ties are drawn too
+    bounds: tuple[float, float] = (-np.inf, np.inf)  # of agreements
+    n_ahead: int = 0  # visits that every other chain is ahead
+    n_starting: int = _N_STARTING
 
     @classmethod
     def start(cls, rng: np.random.Generator, field: LabelField, low: float, high: float) -> Self:
-        """Place rungs between two betas, low <= 0 <= high, and chains at zero and at the high."""
+        """Place rungs between two betas, low <= 0 <= high, and chains at both ends.
+
+        Half of them start in disorder at zero, half in order at the high beta.
+        """
         stack = stack_fields([field, _field_of_common_neighbours(field)])
         up, down = (_rungs_to(rng, field, stack, end) for end in (high, low))
-        above, below = 1 + np.arange(len(up)), 1 + len(up) + np.arange(len(down))
         labels = labels_at_zero(rng, field, N_GROUPS)
         if len(up) > 0:
             labels[1::2] = labels[1::2, :1]
-        betas = np.concatenate([[0.0], up, down])
-        lengths = [1 + len(up), len(up), 1 + len(down), len(down)]
-        return cls(
-            stack,
-            betas,
-            np.concatenate([[0], above, above[::-1], [0], below, below[::-1]]),
-            np.repeat([False, True, False, True], lengths),
-            labels,
-            _N_STARTING,
-            betas > 0.0,
-        )
+        ladder = Ladder.from_zero(up, down)
+        return cls(stack, ladder, labels, ladder.betas > 0.0, n_ahead=1 + len(up))
 
-    def tour(self, rng: np.random.Generator, n_draws: NDArray[np.int64]) -> Tours:
-        """Go round once, with so many draws at each visit of a rung, shape (K,)."""
-        n_above = np.count_nonzero(self.betas > 0.0)
+    def tour(self, rng: np.random.Generator, n_draws: int | NDArray[np.int64]) -> Tours:
+        """Go round once, with so many draws at each visit of a rung; shape (K,) if not the same."""
+        betas, route, is_back = self.ladder
+        n_draws = np.broadcast_to(n_draws, len(betas))
         parts, drawn = [], []
         for group, labels in enumerate(self.labels):
-            # Chains that started in order are half a tour ahead.
-            turned = np.roll(np.arange(len(self.route)), -(1 + n_above) * (group % 2))
-            visits = np.repeat(turned, n_draws[self.route[turned]])
-            points = self.route[visits]
+            turned = np.roll(np.arange(len(route)), -self.n_ahead * (group % 2))
+            visits = np.repeat(turned, n_draws[route[turned]])
+            points = route[visits]
             n_sweeps = _N_SWEEPS + _N_SETTLING * (np.diff(visits, prepend=-1) != 0)
             n_sweeps[0] += self.n_starting
-            walk = Walk(self.betas[points], np.zeros_like(points), n_sweeps)
+            walk = Walk(betas[points], np.zeros_like(points), n_sweeps)
             labelings, agreements, drifts = walk_chains(
-                self.stack, walk, labels[None], np.array([draw_key(rng)])
+                self.stack, walk, labels[None], np.array([draw_key(rng)]), self.bounds
             )
             group_of = np.full(len(points), group)
-            parts.append((agreements[0], drifts[0], points, group_of, self.is_back[visits]))
+            parts.append((agreements[0], drifts[0], points, group_of, is_back[visits]))
             drawn.append(labelings[0])
         self.n_starting = 0
-        columns = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
-        ties = self._ties(rng, columns[2], np.concatenate(drawn))
-        return Tours(self.betas, *columns, *ties)
+        agreements, drifts, points, *others = (
+            np.concatenate(arrays) for arrays in zip(*parts, strict=True)
+        )
+        labelings = np.concatenate(drawn)
+        for bound in self.bounds:
+            reflect_drifts(self.stack, betas[points], labelings, agreements, bound, drifts)
+        return Tours(
+            betas, agreements, drifts, points, *others, *self._ties(rng, points, labelings)
+        )
 
     def _ties(self, rng, points, labelings):
         tied, free = np.full((2, len(points)), np.nan)
@@ -111,7 +132,7 @@ class TouringChains:
             here = np.flatnonzero(points == point)
             drawn = labelings[here]
             for values, labels in ((tied, drawn), (free, np.zeros_like(drawn))):
-                beta, key = float(self.betas[point]), draw_key(rng)
+                beta, key = float(self.ladder.betas[point]), draw_key(rng)
                 values[here] = group_log_weights(self.stack, beta, labels, key)
         return tied, free
 
@@ -131,6 +152,13 @@ def _rungs_to(rng, field: LabelField, stack: FieldStack, end: float) -> NDArray[
     """Place rungs from zero, which is not one of them, to an end."""
     if end == 0.0:
         return np.empty(0)
-    rungs = np.array(sorted(annealed(rng, field, stack, end)))
-    betas = LogPartition(*rungs.T).evenly(min(end, 0.0), max(end, 0.0), _SPACING)
-    return betas[1:] if end > 0.0 else betas[-2::-1]
+    betas, _, means = np.array(sorted(annealed(rng, field, stack, end))).T
+    rungs = rungs_between(betas, means, min(end, 0.0), max(end, 0.0))
+    return rungs[1:] if end > 0.0 else rungs[-2::-1]
+
+
+def rungs_between(
+    betas: NDArray[np.float64], means: NDArray[np.float64], low: float, high: float
+) -> NDArray[np.float64]:
+    """Place rungs where the mean agreement is known, roughly, at some ascending betas."""
+    return LogPartition(betas, np.zeros_like(means), means).evenly(low, high, _SPACING)

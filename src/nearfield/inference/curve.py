@@ -41,8 +41,9 @@ def log_partition_curve(
     .. math:: \log z(\beta) = \log z(0) + \log E_0[\exp(\beta S)]
 
     by chains that go from beta = 0 to the last beta and back by cluster moves, anchored at zero
-    and, where beta is large, at independent ties (`nearfield.inference._tour_curve`). Where they
-    lag behind beta or contradict each other, as in a field that jumps from disorder to order, by
+    and, where beta is large, at independent ties (`nearfield.inference._branch`). Where they lag
+    behind beta, as in a field that jumps from disorder to order, z is added up from two branches,
+    which no chain has to cross between (`nearfield.inference._cut`). Where that does not help, by
     one chain that wanders over all agreements (`nearfield.inference._flat`), which takes seconds.
     The standard error is a jackknife over chains, or over blocks of the one.
 

@@ -69,7 +69,11 @@ def stack_fields(fields: list[LabelField]) -> FieldStack:
 
 
 def walk_chains(
-    stack: FieldStack, walk: Walk, labels: NDArray[np.int8], keys: NDArray[np.uint64]
+    stack: FieldStack,
+    walk: Walk,
+    labels: NDArray[np.int8],
+    keys: NDArray[np.uint64],
+    bounds: tuple[float, float] = (-np.inf, np.inf),
 ) -> tuple[NDArray[np.int8], NDArray[np.float64], NDArray[np.float64]]:
     """Walk one chain a key through the stops of a walk; a cluster move goes before each sweep.
 
@@ -80,6 +84,8 @@ def walk_chains(
     labels : ndarray, shape (C, n)
         Where the chains start; left where they end.
     keys : ndarray, shape (C,)
+    bounds : tuple
+        Of the agreements, low <= S < high: whatever would leave them is not done.
 
     Returns
     -------
@@ -96,7 +102,8 @@ def walk_chains(
     agreements = np.empty(drawn.shape[:2])
     drifts = np.empty((*drawn.shape[:2], 2))
     for c in range(n_chains):
-        walk_chain(*stack, *walk, labels[c], keys[c], drawn[c], agreements[c], drifts[c])
+        room = drawn[c], agreements[c], drifts[c]
+        walk_chain(*stack, *walk, labels[c], keys[c], *bounds, *room)
     return drawn, agreements, drifts
 
 
@@ -114,6 +121,8 @@ def walk_chain(
     n_sweeps,
     start,
     key,
+    low,
+    high,
     drawn,
     agreements,
     drifts,
@@ -127,6 +136,7 @@ def walk_chain(
     log_weights = np.empty_like(external_field)
     parents = np.empty(n_points, dtype=np.int64)
     classes = np.empty(n_points, dtype=np.int64)
+    before = labels.copy()
     probabilities = np.empty(pair_couplings.shape[1])
     tied = np.empty(pair_couplings.shape[1], dtype=np.int64)
     position, n_weak = np.uint64(0), 0
@@ -142,6 +152,7 @@ def walk_chain(
             if beta > 0.0:
                 for i in range(n_points):
                     parents[i] = i
+                    before[i] = labels[i]
                 position = tie_strong(
                     pairs[row, n_weak:],
                     probabilities[n_weak:],
@@ -156,8 +167,21 @@ def walk_chain(
                 position = tie_weak(weak, beta, labels, parents, key, position)
                 position = recolour(external_field, labels, parents, classes, key, position)
                 sum_support(coupling[row], total_coupling[row], labels, support)
+            agreement = agreement_of(labels, support)
+            if not low <= agreement < high:
+                labels[:] = before
+                sum_support(coupling[row], total_coupling[row], labels, support)
+                agreement = agreement_of(labels, support)
             position = sweep_labels(
-                coupling[row], external_field, beta, labels, support, log_weights, key, position
+                coupling[row],
+                external_field,
+                beta,
+                labels,
+                support,
+                log_weights,
+                (agreement, low, high),
+                key,
+                position,
             )
         drawn[stop] = labels
         agreements[stop] = agreement_of(labels, support)
@@ -193,8 +217,15 @@ def recolour(external_field, labels, parents, classes, key, position):
 
 
 @register_jitable
-def sweep_labels(coupling, external_field, beta, labels, support, log_weights, key, position):
-    """Draw every label from its full conditional; return the next unused position."""
+def sweep_labels(
+    coupling, external_field, beta, labels, support, log_weights, within, key, position
+):
+    """Draw every label from its full conditional; return the next unused position.
+
+    A label that would take the agreement out of its bounds is left as it was; `within` is the
+    agreement and its bounds.
+    """
+    agreement, low, high = within
     for i in range(labels.shape[0]):
         old = labels[i]
         for g in range(log_weights.shape[0]):
@@ -203,7 +234,9 @@ def sweep_labels(coupling, external_field, beta, labels, support, log_weights, k
         position += np.uint64(1)
         if not surely_stays(log_weights, old, uniform):
             new = draw_class(log_weights, old, uniform)
-            if new != old:
+            gain = support[new, i] - support[old, i]
+            if new != old and low <= agreement + gain < high:
+                agreement += gain
                 labels[i] = new
                 add_coupling(coupling, i, -1.0, support, old)
                 add_coupling(coupling, i, 1.0, support, new)
