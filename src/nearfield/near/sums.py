@@ -90,7 +90,7 @@ class FieldSums:
         if self.kernel == "radius":
             near_radius_sums(neighborhood, *tables, RADIUS_EPSILON, out, back)
         else:
-            closest = neighborhood.near_distances.min(axis=1)
+            closest = neighborhood.near_distances.min(axis=1, initial=np.inf)
             near_sums(neighborhood, closest, *tables, out, back)
         return ClassSums(out, back, self.scales.rest)
 

@@ -83,6 +83,7 @@ def sources_of(
         nearest,
         units.astype(np.float32),
         references,
+        labels[references],
         units[references].astype(np.float32),
         np.ones(len(references), np.float32),
     )

@@ -10,9 +10,9 @@ from numba.extending import register_jitable
 
 from nearfield.sampling._vector import ANY_ORDER, exp_of
 from nearfield.sampling._vector32 import exp32_of
+from nearfield.sampling.cell_scan import N_TARGETS, bounds_by_block, make_scan, scan_around
 from nearfield.sampling.near_terms import (
     NEW,
-    bounds_by_block,
     drop_negligible,
     gather_terms,
     make_terms,
@@ -41,7 +41,7 @@ def near_sums(neighborhood, closest, table, sources, scales, options, out, back)
     ----------
     neighborhood : Neighborhood
     closest : ndarray, shape (m,)
-        c
+        c, or infinite to have it found among the points around.
     table : CellTable
     sources : Sources
         The points of the table, if it has any, in its order.
@@ -52,24 +52,27 @@ def near_sums(neighborhood, closest, table, sources, scales, options, out, back)
     out, back : ndarray, shape (m, n_scales, G)
     """
     vicinity, is_joint, adds_near = options
-    n_scales = scales.values.shape[0]
-    terms = make_terms(table, sources.references.shape[0], vicinity.n_whole, out.shape[2])
-    reach = np.float32(vicinity.reach / scales.values.min())
-    bounds = bounds_by_block(table, sources.units, reach, scales.exponent)
+    n_points, n_scales, n_whole = out.shape[0], scales.values.shape[0], vicinity.n_whole
+    terms = make_terms(table, sources.references.shape[0], n_whole, out.shape[2])
+    scan = make_scan(table, n_whole)
+    sight = smooth_sight(scales, vicinity)
+    bounds = bounds_by_block(table, sources.units, sight.reach, scales.exponent)
     is_near = np.zeros(sources.labels.shape[0], dtype=np.bool_)
-    tiers = np.zeros(table.sizes.shape[0], dtype=np.int8)
-    for i in range(neighborhood.sites.shape[0]):
+    for i in range(n_points):
+        if i % N_TARGETS == 0:
+            some = slice(i, i + N_TARGETS)
+            powers = closest[some] ** 2 if scales.is_squared else closest[some]
+            points = neighborhood.points[some]
+            scan_around(
+                points, powers, sight, n_whole, scales.exponent, table, bounds, scan
+            )
         near, site = neighborhood.near_index[i], neighborhood.sites[i]
         added = 1.0 if site == NEW else 0.0
-        sight = smooth_sight(
-            neighborhood.points[i],
-            neighborhood.far_distances[i],
-            closest[i],
-            scales,
-            vicinity,
-        )
+        seen = neighborhood.points[i], neighborhood.far_distances[i]
         mark_near(near, site, is_near, True)
-        gather_terms(sight, table, sources, scales, bounds, is_near, tiers, terms)
+        gather_terms(
+            i % N_TARGETS, sight, seen, scan, table, sources, scales, n_whole, is_near, terms
+        )
         mark_near(near, site, is_near, False)
         for q in range(n_scales):
             if q % _N_BETWEEN == 0 and q > 0:
