@@ -121,6 +121,6 @@ class FieldSums:
         labels = self.sources.labels[sites[own]]
         out[own, :, labels] -= RADIUS_EPSILON
         if is_joint:
-            totals = self.scales.totals[:, sites[own]].T.astype(np.float64)
+            totals = self.scales.totals[sites[own]].astype(np.float64)
             back[own, :, labels] -= RADIUS_EPSILON / totals
         return out, back

@@ -37,11 +37,13 @@ class Sight(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """What some targets see of the cells around them; all but the sizes have a row a target."""
+    """What some targets see of the cells around them; most have a row a target."""
 
-    sizes: NDArray[np.float32]  # shape (n_cells,)
+    sizes: NDArray[np.float32]  # shape (n_cells,), how many points each cell has
+    n_references: NDArray[np.float32]  # shape (n_cells,), how many of them are references
     tiers: NDArray[np.int8]  # shape (N_TARGETS, n_cells), 1 if the points of a cell are measured
     n_seen: NDArray[np.int64]  # how many points these cells have
+    n_around: NDArray[np.int64]  # and how many references
     limits: NDArray[np.float32]  # powers, as they are measured, above which nothing counts
     is_far: NDArray[np.bool_]  # whether distances are measured again
     bases: NDArray[np.float64]  # what is taken off their powers then, else zero
@@ -58,7 +60,9 @@ def make_scan(table, n_whole):
     shape = N_TARGETS, min(table.keys.shape[0], 4 * n_whole) + 2 * BLOCK
     return Scan(
         table.sizes.astype(np.float32),
+        np.bincount(table.reference_cells, minlength=n_cells).astype(np.float32),
         np.zeros((N_TARGETS, n_cells), np.int8),
+        np.zeros(N_TARGETS, np.int64),
         np.zeros(N_TARGETS, np.int64),
         np.zeros(N_TARGETS, np.float32),
         np.zeros(N_TARGETS, np.bool_),
@@ -107,6 +111,7 @@ def scan_around(points, closest, sight, n_whole, exponent, table, bounds, scan):
                     _closest_around(points[i], table, to_centres, scratch), exponent
                 )
         scan.n_seen[i] = int(_count_taken(scan.tiers[i], scan.sizes))
+        scan.n_around[i] = int(_count_taken(scan.tiers[i], scan.n_references))
         is_far = n_whole > 0 and nearest * sight.rate > _FAR
         scan.is_far[i], scan.bases[i] = is_far, nearest if is_far else 0.0
         scan.closest[i] = nearest - scan.bases[i]

@@ -23,7 +23,8 @@ def tiers_around(single, table, sizes, n_whole, n_part, to_centres, tiers):
     """
     n_cells = sizes.shape[0]
     fill_powers(single, table.centre_columns, 0, n_cells, table.power, to_centres)
-    _make_finite(to_centres)
+    if _count_within(to_centres, np.ones_like(sizes), _LARGEST) < n_cells:
+        _make_finite(to_centres)
     ends = _ends_of(to_centres)
     tiers[:] = 0
     if n_part > n_whole:
@@ -68,7 +69,8 @@ def _take_nearest(to_centres, ends, sizes, n_wanted, tier, tiers):
 @njit(cache=True, nogil=True, error_model="numpy")
 def _mark_within(to_centres, bound, tier, tiers):
     for c in range(tiers.shape[0]):
-        tiers[c] = tier if to_centres[c] <= bound else tiers[c]
+        before = tiers[c]  # read in any case, so that vector instructions do it
+        tiers[c] = tier if to_centres[c] <= bound else before
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -29,7 +29,7 @@ def near_radius_sums(neighborhood, table, sources, scales, options, epsilon, out
     (n_whole, _), is_joint, adds_near = options
     n_near, largest = neighborhood.near_index.shape[1], scales.values.max()
     terms = make_terms(table, sources.references.shape[0], n_whole, out.shape[2])
-    scan = make_scan(table, n_whole)
+    scan, n_all = make_scan(table, n_whole), (table.sizes.sum(), n_whole)
     farthest = largest * largest
     sight = Sight(farthest, farthest, 0.0, 0.0)
     bounds = bounds_by_block(table, sources.units, farthest, scales.exponent)
@@ -44,7 +44,7 @@ def near_radius_sums(neighborhood, table, sources, scales, options, epsilon, out
         seen = neighborhood.points[i], neighborhood.far_distances[i]
         mark_near(near, site, is_near, True)
         gather_terms(
-            i % N_TARGETS, sight, seen, scan, table, sources, scales, n_whole, is_near, terms
+            i % N_TARGETS, n_all, sight, seen, scan, table, sources, scales, is_near, terms
         )
         mark_near(near, site, is_near, False)
         _add_terms(i, terms, scales, added, is_joint, epsilon, out, back)
@@ -55,7 +55,7 @@ def near_radius_sums(neighborhood, table, sources, scales, options, epsilon, out
                     if distance < scales.values[q]:
                         out[i, q, g] += 1.0 - epsilon
                         if is_joint:
-                            back[i, q, g] += _share(scales.totals[q, near[k]], added, epsilon)
+                            back[i, q, g] += _share(scales.totals[near[k], q], added, epsilon)
 
 
 @register_jitable
@@ -67,7 +67,7 @@ def _add_terms(i, terms, scales, added, is_joint, epsilon, out, back):
                 if power < scales.values[q] * scales.values[q]:
                     out[i, q, g] += weight * (1.0 - epsilon)
                     if is_joint:
-                        total = scales.totals[q, terms.places[g, t]]
+                        total = scales.totals[terms.places[g, t], q]
                         back[i, q, g] += weight * _share(total, added, epsilon)
 
 

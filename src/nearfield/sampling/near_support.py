@@ -54,7 +54,7 @@ def near_sums(neighborhood, closest, table, sources, scales, options, out, back)
     vicinity, is_joint, adds_near = options
     n_points, n_scales, n_whole = out.shape[0], scales.values.shape[0], vicinity.n_whole
     terms = make_terms(table, sources.references.shape[0], n_whole, out.shape[2])
-    scan = make_scan(table, n_whole)
+    scan, n_all = make_scan(table, n_whole), (table.sizes.sum(), n_whole)
     sight = smooth_sight(scales, vicinity)
     bounds = bounds_by_block(table, sources.units, sight.reach, scales.exponent)
     is_near = np.zeros(sources.labels.shape[0], dtype=np.bool_)
@@ -71,7 +71,7 @@ def near_sums(neighborhood, closest, table, sources, scales, options, out, back)
         seen = neighborhood.points[i], neighborhood.far_distances[i]
         mark_near(near, site, is_near, True)
         gather_terms(
-            i % N_TARGETS, sight, seen, scan, table, sources, scales, n_whole, is_near, terms
+            i % N_TARGETS, n_all, sight, seen, scan, table, sources, scales, is_near, terms
         )
         mark_near(near, site, is_near, False)
         for q in range(n_scales):
@@ -83,7 +83,7 @@ def near_sums(neighborhood, closest, table, sources, scales, options, out, back)
                 weight = terms.weight[g, :end]
                 out[i, q, g] += _sum_of_kernel(terms.out[g, :end], weight, rate)
                 if is_joint:
-                    _take_totals(terms.places[g, :end], scales.totals[q], terms.totals[:end])
+                    _take_totals(terms.places[g, :end], scales.totals, q, terms.totals[:end])
                     back[i, q, g] += _sum_of_shares(
                         terms.back[g, :end],
                         terms.totals[:end],
@@ -111,7 +111,7 @@ def _add_near(i, neighborhood, closest, added, sources, scales, is_joint, out, b
             out[i, q, sources.labels[near[k]]] += shares[k]
         if is_joint:
             for k in range(n_near):
-                totals[k] = scales.totals[q, near[k]]
+                totals[k] = scales.totals[near[k], q]
             _fill_shares(back_gaps, totals, rate, added, shares)
             for k in range(n_near):
                 back[i, q, sources.labels[near[k]]] += shares[k]
@@ -140,9 +140,9 @@ def _fill_shares(gaps, totals, rate, added, shares):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _take_totals(places, totals, taken):
+def _take_totals(places, totals, q, taken):
     for t in range(places.shape[0]):
-        taken[t] = totals[places[t]]
+        taken[t] = totals[np.uint64(places[t]), q]  # no place is counted from the end
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)

@@ -46,11 +46,11 @@ class Neighborhood(NamedTuple):
 class Sources(NamedTuple):
     """Training points, in the order of their cells, or any if there are none."""
 
-    labels: NDArray[np.int64]  # shape (n,)
+    labels: NDArray[np.int32]  # shape (n,)
     nearest: NDArray[np.float64]  # shape (n,), the distance to the nearest other one
     units: NDArray[np.float32]  # shape (n,), the same to the power of the kernel
     references: NDArray[np.int64]  # shape (R,), places
-    reference_labels: NDArray[np.int64]  # shape (R,), of these
+    reference_labels: NDArray[np.int32]  # shape (R,), of these
     reference_units: NDArray[np.float32]  # shape (R,)
     multiplicity: NDArray[np.float32]  # shape (R,), by which each counts more than it stands for
 
@@ -68,7 +68,7 @@ class ScaleTable(NamedTuple):
     values: NDArray[np.float64]  # shape (n_scales,), rates of a smooth kernel, or radii
     is_squared: bool  # whether the smooth kernel is exp(-rate d^2), else exp(-rate d)
     exponent: float  # of the powers of distances, as they come, in the kernel: 0.5, 1 or 2
-    totals: NDArray[np.float32]  # shape (n_scales, n); relative to the nearest, unless for radii
+    totals: NDArray[np.float32]  # shape (n, n_scales); relative to the nearest, unless for radii
     rest: NDArray[np.float64]  # shape (2, n_scales, G), what all give to a site and to a new point
 
 
@@ -114,7 +114,7 @@ def smooth_sight(scales, vicinity):
 
 
 @register_jitable
-def gather_terms(t, sight, seen, scan, table, sources, scales, n_whole, is_near, terms):
+def gather_terms(t, n_points, sight, seen, scan, table, sources, scales, is_near, terms):
     """List the sources of a target by class: those that were found, and references for others.
 
     A source that is near is left out, since it is on the list of the nearest ones.
@@ -123,6 +123,8 @@ def gather_terms(t, sight, seen, scan, table, sources, scales, n_whole, is_near,
     ----------
     t : int
         The number of the target in the scan.
+    n_points : tuple of int
+        How many training points there are, and how many, about, are seen one by one.
     sight : Sight
     seen : tuple
         The point, and its distances to the references, if cells do not know the metric.
@@ -131,12 +133,12 @@ def gather_terms(t, sight, seen, scan, table, sources, scales, n_whole, is_near,
     table : CellTable
     sources : Sources
     scales : ScaleTable
-    n_whole : int
     is_near : ndarray of bool, shape (n,)
     terms : Terms
         Filled in.
     """
-    n_all, n_seen = table.sizes.sum(), scan.n_seen[t]
+    n_seen = scan.n_seen[t]
+    n_all, n_whole = n_points
     found, base = scan.found[t, : scan.n_found[t]], scan.bases[t]
     closest, reach = scan.closest[t], np.float32(sight.reach)
     if scan.is_far[t]:
@@ -162,7 +164,7 @@ def gather_terms(t, sight, seen, scan, table, sources, scales, n_whole, is_near,
     if has_others and sources.references.shape[0] > 0:
         _measure_references(seen, table, scales, scan.is_far[t], base, terms.powers)
         _gather_references(
-            (n_all - n_seen, n_all),
+            (n_all - n_seen, n_all, scan.n_around[t]),
             sight,
             (closest, reach, base),
             table,
@@ -250,10 +252,7 @@ def _gather_references(n_points, sight, settings, table, sources, tiers, is_near
     closest, reach, base = settings
     n_references = sources.references.shape[0]
     powers, units = terms.powers, sources.reference_units
-    n_around = 0
-    for r in range(n_references):
-        n_around += tiers[table.reference_cells[r]]
-    n_far, n_all = n_points
+    n_far, n_all, n_around = n_points
     weight = n_far / max(n_references - n_around, 1)
     weight_around = (n_all - n_far) / max(n_around, 1)
     # What is negligible is less for what stands for many.
