@@ -14,15 +14,17 @@ from nearfield.sampling.cell_scan import N_TARGETS, bounds_by_block, make_scan, 
 from nearfield.sampling.near_terms import (
     NEW,
     drop_negligible,
+    fill_up,
     gather_terms,
     make_terms,
     mark_near,
     smooth_sight,
 )
+from nearfield.sampling.scale_sums import N_AT_ONCE
 
 _LARGEST_EXPONENT = 700.0
 _LARGEST_SINGLE = np.float32(80.0)
-_ONE = np.float32(1.0)
+_ONE, _ZERO = np.float32(1.0), np.float32(0.0)
 _N_BETWEEN = 2  # scales, after which the terms are thinned again
 
 
@@ -79,7 +81,7 @@ def near_sums(neighborhood, closest, table, sources, scales, options, out, back)
                 drop_negligible(scales.values[q:].min(), terms)
             rate = np.float32(scales.values[q])
             for g in range(out.shape[2]):
-                end = terms.ends[g]
+                end = fill_up(g, terms)
                 weight = terms.weight[g, :end]
                 out[i, q, g] += _sum_of_kernel(terms.out[g, :end], weight, rate)
                 if is_joint:
@@ -145,17 +147,35 @@ def _take_totals(places, totals, q, taken):
         taken[t] = totals[np.uint64(places[t]), q]  # no place is counted from the end
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _sum_of_kernel(out, weight, rate):
     total = 0.0
+    for start in range(0, out.shape[0], N_AT_ONCE):  # longer sums of single numbers lose digits
+        some = slice(start, start + N_AT_ONCE)
+        total += _few_of_kernel(out[some], weight[some], rate)
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sum_of_shares(back, totals, weight, rate, added):
+    total = 0.0
+    for start in range(0, back.shape[0], N_AT_ONCE):
+        some = slice(start, start + N_AT_ONCE)
+        total += _few_of_shares(back[some], totals[some], weight[some], rate, added)
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
+def _few_of_kernel(out, weight, rate):
+    total = _ZERO
     for t in range(out.shape[0]):
         total += weight[t] * exp32_of(-rate * out[t])
     return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
-def _sum_of_shares(back, totals, weight, rate, added):
-    total = 0.0
+def _few_of_shares(back, totals, weight, rate, added):
+    total = _ZERO
     for t in range(back.shape[0]):
         odds = exp32_of(min(rate * back[t], _LARGEST_SINGLE)) * totals[t]
         total += weight[t] / max(added + odds, _ONE)

@@ -22,6 +22,9 @@ NEGLIGIBLE = 14.0
 _ONE, _ZERO = np.float32(1.0), np.float32(0.0)
 
 
+FULL = 32
+"""So many terms vector instructions take at once, at most."""
+
 NEW = -1
 """The site of a point that is no training point."""
 
@@ -89,7 +92,7 @@ class Terms(NamedTuple):
 @njit(cache=True, nogil=True, error_model="numpy")
 def make_terms(table, n_references, n_whole, n_classes):
     """Make room for all terms of one point."""
-    capacity = min(table.keys.shape[0], 4 * n_whole) + n_references + 1
+    capacity = min(table.keys.shape[0], 4 * n_whole) + n_references + FULL
     shape = n_classes, capacity
     return Terms(
         np.empty(shape, np.float32),
@@ -289,6 +292,21 @@ def drop_negligible(slowest, terms):
                 places[kept] = places[t]
                 kept += 1
         terms.ends[g] = kept
+
+
+@register_jitable
+def fill_up(g, terms):
+    """Put terms that weigh nothing after those of a class; return how many there are then.
+
+    So many that vector instructions take them all: a few that are left, one by one, take as long
+    as hundreds.
+    """
+    end = terms.ends[g]
+    full = (end + FULL - 1) // FULL * FULL
+    for t in range(end, full):
+        terms.out[g, t], terms.back[g, t], terms.weight[g, t] = _ZERO, _ZERO, _ZERO
+        terms.places[g, t] = terms.places[g, 0]
+    return full
 
 
 @register_jitable
