@@ -77,14 +77,14 @@ def sources_of(
     nearest = normalizers.nearest
     if order is not None:
         labels, nearest = labels[order], nearest[order]
-    labels = labels.astype(np.int32)
+    short_labels = labels.astype(np.int32)
     units = nearest ** (2 if normalizers.scales.is_squared else 1)
     return Sources(
-        labels,
+        short_labels,
         nearest,
         units.astype(np.float32),
         references,
-        labels[references],
+        short_labels[references],
         units[references].astype(np.float32),
         np.ones(len(references), np.float32),
     )

@@ -80,9 +80,7 @@ def list_sizes(typing_context, relative, blocks, span, bounds, limit, places, po
 def _list_eight(typing_context, values, units, start, least, limit, places, listed, n_listed):
     """List which of eight values are within a limit, as `list_within`."""
     number = types.float32
-    signature = types.int64(
-        values, units, types.int64, number, number, places, listed, types.int64
-    )
+    signature = types.int64(values, units, types.int64, number, number, places, listed, types.int64)
     return signature, _generate_eight
 
 

@@ -47,6 +47,50 @@ def sizes_within(typing_context, relative, blocks, block, limit):
     return signature, _comparing(add_size)
 
 
+@intrinsic
+def fill_gaps(typing_context, points, point, centres, centre, relative):
+    """Fill in a row of points less a row of centres, of double precision, in single precision.
+
+    Four features at a time, the last four with those that remain: a loop over few of them would
+    take as long as the distances.
+    """
+    signature = types.void(points, types.int64, centres, types.int64, relative)
+    return signature, _fill_gaps
+
+
+def _fill_gaps(context, builder, signature, arguments):
+    points, centres, relative = (
+        context.make_array(signature.args[k])(context, builder, arguments[k]) for k in (0, 2, 4)
+    )
+    (n_features,) = cgutils.unpack_tuple(builder, relative.shape)
+    rows = [
+        builder.gep(array.data, [builder.mul(arguments[k], n_features)])
+        for array, k in ((points, 1), (centres, 3))
+    ]
+
+    def fill(at, kinds):
+        def place(row, kind):
+            return builder.bitcast(builder.gep(row, [at]), kind.as_pointer())
+
+        double, single = kinds
+        ours, theirs = (builder.load(place(row, double), align=2 * SIZE) for row in rows)
+        gaps = builder.fptrunc(builder.fsub(ours, theirs), single)
+        builder.store(gaps, place(relative.data, single), align=SIZE)
+
+    four = ir.Constant(n_features.type, 4)
+    last = builder.sub(n_features, four)
+    with builder.if_else(builder.icmp_signed("<", last, last.type(0))) as (is_short, is_long):
+        with is_short, cgutils.for_range(builder, n_features) as loop:
+            fill(loop.index, (ir.DoubleType(), _FLOAT))
+        with is_long:
+            n_groups = builder.sdiv(builder.add(n_features, four.type(3)), four)
+            with cgutils.for_range(builder, n_groups) as loop:
+                at = builder.mul(loop.index, four)
+                at = builder.select(builder.icmp_signed("<", at, last), at, last)
+                fill(at, (ir.VectorType(ir.DoubleType(), 4), ir.VectorType(_FLOAT, 4)))
+    return context.get_dummy_value()
+
+
 def add_square(builder, total, gap):
     """Add squares to totals."""
     return builder.fadd(total, builder.fmul(gap, gap, flags=_MAY_FUSE), flags=_MAY_FUSE)

@@ -13,6 +13,7 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from nearfield.sampling._block_list import PLACES, list_sizes, list_squares
+from nearfield.sampling._block_vector import fill_gaps
 from nearfield.sampling._vector import ANY_ORDER
 from nearfield.sampling.cell_table import BLOCK, first_not_below, measure_blocks
 from nearfield.sampling.cell_tiers import tiers_around
@@ -30,7 +31,7 @@ _ZERO = np.float32(0.0)
 class Sight(NamedTuple):
     """How far points see."""
 
-    limit: float  # powers that are larger by more are negligible, for a source that stands for itself
+    limit: float  # powers that are larger by more are negligible, unless they stand for many
     reach: float  # by more than this, they do not count one by one
     slack: float  # by which the limit is higher for the log of what a source stands for
     rate: float  # the largest, at which differences of powers need digits
@@ -107,9 +108,7 @@ def scan_around(points, closest, sight, n_whole, exponent, table, bounds, scan):
             single = points[i].astype(np.float32)
             tiers_around(single, table, scan.sizes, n_whole, 0, to_centres, scan.tiers[i])
             if not nearest < np.inf:
-                nearest = raised(
-                    _closest_around(points[i], table, to_centres, scratch), exponent
-                )
+                nearest = raised(_closest_around(points[i], table, to_centres, scratch), exponent)
         scan.n_seen[i] = int(_count_taken(scan.tiers[i], scan.sizes))
         scan.n_around[i] = int(_count_taken(scan.tiers[i], scan.n_references))
         is_far = n_whole > 0 and nearest * sight.rate > _FAR
@@ -217,28 +216,24 @@ def _scan_cells(
         first, n_blocks = block_starts[c], (end - start + BLOCK - 1) // BLOCK
         for k in range(n_near):
             i = near[k]
-            for f in range(n_features):
-                relative[f] = points[i, f] - centres[c, f]
+            fill_gaps(points, i, centres, c, relative)  # type: ignore[call-arg]
             before, row = n_found[i], found[i]
-            span = first, n_blocks, start, before
+            span, limit = (first, n_blocks, start, before), limits[i]
             if power == 2:
-                after = list_squares(
-                    relative, blocks, span, bounds, limits[i], places, measured, row
-                )
+                after = list_squares(relative, blocks, span, bounds, limit, places, measured, row)
             else:
-                after = list_sizes(relative, blocks, span, bounds, limits[i], places, measured, row)
+                after = list_sizes(relative, blocks, span, bounds, limit, places, measured, row)
             while after > before and row[after - 1] >= end:  # none: what fills the last block
                 after -= 1
             n_found[i] = after
             for t in range(before, after):
-                powers[i, t] = measured[row[t] - start]
+                powers[i, t] = measured[np.uint64(row[t] - start)]  # none counts from the end
             if is_far[i]:
                 for t in range(before, after):
-                    at = row[t] - start
+                    block, lane = first + (row[t] - start) // BLOCK, (row[t] - start) % BLOCK
                     total = 0.0
                     for f in range(n_features):
-                        gap = points[i, f] - centres[c, f]
-                        gap -= blocks[first + at // BLOCK, f, at % BLOCK]
+                        gap = points[i, f] - centres[c, f] - blocks[block, f, lane]
                         total += gap * gap if power == 2 else abs(gap)
                     powers[i, t] = raised(total, exponent) - bases[i]
 

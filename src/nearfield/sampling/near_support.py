@@ -65,9 +65,7 @@ def near_sums(neighborhood, closest, table, sources, scales, options, out, back)
             some = slice(i, i + N_TARGETS)
             powers = closest[some] ** 2 if scales.is_squared else closest[some]
             points = neighborhood.points[some]
-            scan_around(
-                points, powers, sight, n_whole, scales.exponent, table, bounds, scan
-            )
+            scan_around(points, powers, sight, n_whole, scales.exponent, table, bounds, scan)
         near, site = neighborhood.near_index[i], neighborhood.sites[i]
         added = 1.0 if site == NEW else 0.0
         seen = neighborhood.points[i], neighborhood.far_distances[i]

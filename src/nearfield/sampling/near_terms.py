@@ -111,9 +111,7 @@ def make_terms(table, n_references, n_whole, n_classes):
 def smooth_sight(scales, vicinity):
     """Say how far points see under a smooth kernel: what is not negligible at any rate."""
     slowest = scales.values.min()
-    return Sight(
-        NEGLIGIBLE / slowest, vicinity.reach / slowest, 1.0 / slowest, scales.values.max()
-    )
+    return Sight(NEGLIGIBLE / slowest, vicinity.reach / slowest, 1.0 / slowest, scales.values.max())
 
 
 @register_jitable
