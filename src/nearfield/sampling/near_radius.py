@@ -42,9 +42,10 @@ def near_radius_sums(neighborhood, table, sources, scales, options, epsilon, out
         near, site = neighborhood.near_index[i], neighborhood.sites[i]
         added = 1.0 if site == NEW else 0.0
         seen = neighborhood.points[i], neighborhood.far_distances[i]
+        some_near = is_near if near.shape[0] > 0 or site >= 0 else is_near[:0]
         mark_near(near, site, is_near, True)
         gather_terms(
-            i % N_TARGETS, n_all, sight, seen, scan, table, sources, scales, is_near, terms
+            i % N_TARGETS, n_all, sight, seen, scan, table, sources, scales, some_near, terms
         )
         mark_near(near, site, is_near, False)
         _add_terms(i, terms, scales, added, is_joint, epsilon, out, back)

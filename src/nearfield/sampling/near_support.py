@@ -69,9 +69,10 @@ def near_sums(neighborhood, closest, table, sources, scales, options, out, back)
         near, site = neighborhood.near_index[i], neighborhood.sites[i]
         added = 1.0 if site == NEW else 0.0
         seen = neighborhood.points[i], neighborhood.far_distances[i]
+        some_near = is_near if near.shape[0] > 0 or site >= 0 else is_near[:0]
         mark_near(near, site, is_near, True)
         gather_terms(
-            i % N_TARGETS, n_all, sight, seen, scan, table, sources, scales, is_near, terms
+            i % N_TARGETS, n_all, sight, seen, scan, table, sources, scales, some_near, terms
         )
         mark_near(near, site, is_near, False)
         for q in range(n_scales):

@@ -135,6 +135,7 @@ def gather_terms(t, n_points, sight, seen, scan, table, sources, scales, is_near
     sources : Sources
     scales : ScaleTable
     is_near : ndarray of bool, shape (n,)
+        Or of none, if no source is: reading it takes as long as the rest.
     terms : Terms
         Filled in.
     """
@@ -147,7 +148,7 @@ def gather_terms(t, n_points, sight, seen, scan, table, sources, scales, is_near
     else:
         _take_units(found, sources.units, terms.units)
     _sort_by_class(
-        (closest, reach, base),
+        (closest, reach),
         scan.powers[t],
         found,
         terms.units,
@@ -195,7 +196,8 @@ def _sort_by_class(
     settings, powers, found, units, labels, is_near, out, back, weights, places, ends
 ):
     """Sort what was found by class; what does not count is written over by the next one."""
-    closest, reach, _ = settings
+    closest, reach = settings
+    has_near = is_near.shape[0] > 0
     capacity = out.shape[0] // ends.shape[0]
     slots = np.arange(ends.shape[0]).astype(np.uint64) * np.uint64(capacity)
     for t in range(found.shape[0]):
@@ -203,7 +205,7 @@ def _sort_by_class(
         g = np.uint64(labels[j])
         slot, power, unit = slots[g], powers[t], units[t]
         is_within = power <= max(unit, closest) + reach
-        slots[g] = slot + np.uint64(is_within & (not is_near[j]))
+        slots[g] = slot + np.uint64(is_within & (not (has_near and is_near[j])))
         out[slot], back[slot] = max(power - closest, _ZERO), power - unit
         weights[slot], places[slot] = _ONE, np.int32(j)
     for h in range(ends.shape[0]):
@@ -251,6 +253,7 @@ def _measure_again(point, table, base, exponent, powers):
 def _gather_references(n_points, sight, settings, table, sources, tiers, is_near, terms):
     """Take the references that count, of the sources that do not count one by one."""
     closest, reach, base = settings
+    has_near = is_near.shape[0] > 0
     n_references = sources.references.shape[0]
     powers, units = terms.powers, sources.reference_units
     n_far, n_all, n_around = n_points
@@ -269,7 +272,7 @@ def _gather_references(n_points, sight, settings, table, sources, tiers, is_near
         is_counted = is_around and power <= max(units[r], closest) + reach
         # Written over by the next one unless it counts: no branch to miss.
         slot = terms.ends[g]
-        terms.ends[g] = slot + (not (is_counted or is_near[j]))
+        terms.ends[g] = slot + (not (is_counted or (has_near and is_near[j])))
         terms.out[g, slot], terms.back[g, slot] = max(power - closest, _ZERO), power - units[r]
         stands_for = weight_around if is_around else weight
         terms.weight[g, slot] = sources.multiplicity[r] * np.float32(stands_for)
