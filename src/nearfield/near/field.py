@@ -37,15 +37,15 @@ _SHARED = ("index", "cells", "_place_of", "_plain_sources")  # by fields of the 
 class NearField(SummingField):
     r"""The training points of a label field, prepared for near neighbours and a background.
 
-    A point sees its K nearest neighbours, and, of the 16,384 points, about, in the cells around it,
+    A point sees its K nearest neighbours, and, of the 20,480 points, about, in the cells around it,
     those whose kernel is not so small that references do as well: N. For the others the references
     F stand,
 
     .. math:: \sum_j a_j \approx \sum_{j \in N} a_j + \frac{n - |N|}{|F|} \sum_{j \in F} a_j
 
     in every sum that its support is made of. Nothing is left out; up to 16,384 points the sums
-    are exact. By a metric that cells do not know, N are the K nearest ones alone, and up to 8,192
-    points all are references.
+    are exact. With an approximate search new points see those in the cells alone. By a metric that
+    cells do not know, N are the K nearest ones alone, and up to 8,192 points all are references.
 
     Attributes
     ----------
@@ -190,6 +190,11 @@ class NearField(SummingField):
             found = without_themselves(*found, sites)
         return self.neighborhood_of(points, *found, sites)
 
+    @property
+    def lists_new_points(self) -> bool:
+        """Whether the nearest neighbours of new points are searched."""
+        return self.search == "exact" or self.power is None
+
     def look_within(self, points: Any) -> Neighborhood:
         """See what new points are near to, but far ones from where differences have digits left.
 
@@ -197,7 +202,7 @@ class NearField(SummingField):
         in the cells around, and measured there.
         """
         points = self.drawn_in(points)
-        if self.search == "exact" or self.power is None:
+        if self.lists_new_points:
             return self.look(points)
         none = np.empty((points.shape[0], 0))
         return self.neighborhood_of(points, none, none.astype(np.int64), np.full(len(points), NEW))
