@@ -76,12 +76,17 @@ def test_the_reported_error_covers_the_radius_kernel(estimates):
     assert near.neighborhood_error_ > 0.3 * found
 
 
-@pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
+@pytest.mark.parametrize(
+    ("metric", "search"),
+    [("euclidean", "exact"), ("manhattan", "exact"), ("euclidean", "approximate")],
+)
 @pytest.mark.parametrize("kernel", ["gaussian", "exponential"])
-def test_far_away_probabilities_tend_to_their_limit(kernel, metric):
+def test_far_away_probabilities_tend_to_their_limit(kernel, metric, search):
+    if search == "approximate":
+        pytest.importorskip("faiss")
     X, y = clustered(300)
     settings = {"kernel": kernel, "metric": metric}
-    near = fitted(X, y, n_neighbors=20, **settings)
+    near = fitted(X, y, n_neighbors=20, search=search, **settings)
     dense = with_posterior_of(fitted(X, y, **settings), near)
     directions = np.random.default_rng(0).normal(size=(40, X.shape[1]))
     scores = []

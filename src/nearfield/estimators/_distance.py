@@ -73,6 +73,7 @@ class DistanceNeighborsClassifier(FieldClassifier):
     search : {"exact", "approximate"}
         How near neighbours are found: by the trees or brute force of scikit-learn, or, for
         Euclidean distances, by an approximate index of faiss (``pip install nearfield[ann]``).
+        New points need no search then: those in the cells around them are measured anyway.
 
     Attributes
     ----------

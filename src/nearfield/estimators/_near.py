@@ -24,7 +24,7 @@ from nearfield.inference._progress import progress
 from nearfield.inference.intercepts import fit_external_field
 from nearfield.near import NearField, fit_near_field
 from nearfield.near.drawn import site_rows
-from nearfield.near.fit import CHOICES, error_at, n_sites
+from nearfield.near.fit import CHOICES, n_sites, prediction_error
 from nearfield.near.sparse import SparseFamily
 
 MAX_DENSE_AUTOMATIC = 5_000
@@ -151,7 +151,7 @@ def _sparse_family(near_field: NearField, *, n_jobs: int | None, verbose: int) -
 
 def _error_of(near_field: NearField, posterior: Posterior) -> float:
     sites = site_rows(near_field.n_points, n_sites(near_field.n_points), near_field.seed)
-    return error_at(near_field, near_field.look_from(sites), posterior)
+    return prediction_error(near_field, near_field.look_from(sites), posterior)
 
 
 def warn_of_error(error: float, n_neighbors: int) -> None:

@@ -23,7 +23,7 @@ N_WHOLE = 4_096
 MAX_EXACT = 16_384
 """Up to so many points all are."""
 
-N_SEEN = 16_384
+N_SEEN = 20_480
 """So many, about, are looked at in the sums that are made for single points."""
 
 REACH = 6.0

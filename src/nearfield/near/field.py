@@ -20,7 +20,7 @@ from nearfield.near.normalizers import Normalizers, exact_sums, sum_normalizers
 from nearfield.near.quick_index import quick_index
 from nearfield.near.scales import TabulatedScales, nearest_elsewhere, usual_scales
 from nearfield.near.support_table import SupportTable, n_batches, tabulate
-from nearfield.sampling.near_terms import Neighborhood
+from nearfield.sampling.near_terms import NEW, Neighborhood
 
 N_PROBED = 512
 """So many references tell how near the nearest points are."""
@@ -28,7 +28,6 @@ N_PROBED = 512
 N_PROBED_NEIGHBORS = 16
 """So many neighbours of each are looked at, for the first ones may be in the same place."""
 
-_N_LISTED = 16
 _FAR = 1_024.0  # times the largest distance
 
 _SHARED = ("index", "cells", "_place_of", "_plain_sources")  # by fields of the same points
@@ -38,15 +37,15 @@ _SHARED = ("index", "cells", "_place_of", "_plain_sources")  # by fields of the 
 class NearField(SummingField):
     r"""The training points of a label field, prepared for near neighbours and a background.
 
-    A point sees its K nearest neighbours, and, of the 16,384 points, about, in the cells around it,
+    A point sees its K nearest neighbours, and, of the 20,480 points, about, in the cells around it,
     those whose kernel is not so small that references do as well: N. For the others the references
     F stand,
 
     .. math:: \sum_j a_j \approx \sum_{j \in N} a_j + \frac{n - |N|}{|F|} \sum_{j \in F} a_j
 
     in every sum that its support is made of. Nothing is left out; up to 16,384 points the sums
-    are exact. By a metric that cells do not know, N are the K nearest ones alone, and up to 8,192
-    points all are references.
+    are exact. With an approximate search new points see those in the cells alone. By a metric that
+    cells do not know, N are the K nearest ones alone, and up to 8,192 points all are references.
 
     Attributes
     ----------
@@ -171,8 +170,6 @@ class NearField(SummingField):
         self,
         points: Any,
         sites: NDArray[np.int64] | None = None,
-        *,
-        n_listed: int | None = None,
         **options: Any,
     ) -> Neighborhood:
         """See what some points are near to.
@@ -182,25 +179,33 @@ class NearField(SummingField):
         points : ndarray or sparse matrix, shape (m, n_features)
         sites : ndarray of int, shape (m,), optional
             Which training points they are, if they are; none is a neighbour of itself.
-        n_listed : int, optional
-            How many neighbours to search; K if not given.
         options
             `n_jobs` and `advance` of `NeighborIndex.query`.
         """
-        n_found = (n_listed or self.n_neighbors) + (sites is not None)
+        n_found = self.n_neighbors + (sites is not None)
         found = self.index.query(points, n_found, **options)
         if sites is None:
-            sites = np.full(points.shape[0], -1)
+            sites = np.full(points.shape[0], NEW)
         else:
             found = without_themselves(*found, sites)
         return self.neighborhood_of(points, *found, sites)
 
+    @property
+    def lists_new_points(self) -> bool:
+        """Whether the nearest neighbours of new points are searched."""
+        return self.search == "exact" or self.power is None
+
     def look_within(self, points: Any) -> Neighborhood:
-        """See what new points are near to, but far ones from where differences have digits left."""
-        # An approximate search is of use for the nearest points; the cells hold the next ones.
-        is_short = self.search == "approximate" and self.power is not None
-        n_listed = min(self.n_neighbors, _N_LISTED) if is_short else None
-        return self.look(self.drawn_in(points), n_listed=n_listed)
+        """See what new points are near to, but far ones from where differences have digits left.
+
+        An approximate search is left out where cells know the metric: all points that matter are
+        in the cells around, and measured there.
+        """
+        points = self.drawn_in(points)
+        if self.lists_new_points:
+            return self.look(points)
+        none = np.empty((points.shape[0], 0))
+        return self.neighborhood_of(points, none, none.astype(np.int64), np.full(len(points), NEW))
 
     def drawn_in(self, points: Any) -> Any:
         r"""Move points that are far from all training points towards these.

@@ -83,7 +83,20 @@ def fit_near_field(
     )
     conditionals, posterior = infer(conditionals)
     near_field = near_field.changed(external_field=conditionals.external_field)
-    return NearFit(near_field, posterior, error_at(near_field, neighborhood, posterior))
+    error = prediction_error(near_field, neighborhood, posterior)
+    return NearFit(near_field, posterior, error)
+
+
+def prediction_error(
+    near_field: NearField, neighborhood: Neighborhood, posterior: Posterior
+) -> float:
+    """Measure the error of class probabilities by some sites that see as much as new points do.
+
+    Those whose neighbours are not searched know of the closest point alone.
+    """
+    if not near_field.lists_new_points:
+        neighborhood = nearest_only(neighborhood, 1)
+    return error_at(near_field, neighborhood, posterior)
 
 
 def error_at(near_field: NearField, neighborhood: Neighborhood, posterior: Posterior) -> float:

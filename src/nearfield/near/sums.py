@@ -90,7 +90,7 @@ class FieldSums:
         if self.kernel == "radius":
             near_radius_sums(neighborhood, *tables, RADIUS_EPSILON, out, back)
         else:
-            closest = neighborhood.near_distances.min(axis=1)
+            closest = neighborhood.near_distances.min(axis=1, initial=np.inf)
             near_sums(neighborhood, closest, *tables, out, back)
         return ClassSums(out, back, self.scales.rest)
 
@@ -121,6 +121,6 @@ class FieldSums:
         labels = self.sources.labels[sites[own]]
         out[own, :, labels] -= RADIUS_EPSILON
         if is_joint:
-            totals = self.scales.totals[:, sites[own]].T.astype(np.float64)
+            totals = self.scales.totals[sites[own]].astype(np.float64)
             back[own, :, labels] -= RADIUS_EPSILON / totals
         return out, back

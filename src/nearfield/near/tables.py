@@ -54,12 +54,12 @@ def scale_table(
             for added in (0, 1):
                 shares = RADIUS_EPSILON / (total + added * RADIUS_EPSILON)
                 rest[added, q] = np.bincount(labels, shares, n_classes)
-    single = totals.astype(np.float32)
+    single = totals.astype(np.float32).T
     return ScaleTable(
         scales.values_of(sigmas),
         scales.is_squared,
         scales.exponent(power),
-        single if order is None else single[:, order],
+        np.ascontiguousarray(single if order is None else single[order]),
         rest,
     )
 
@@ -77,12 +77,14 @@ def sources_of(
     nearest = normalizers.nearest
     if order is not None:
         labels, nearest = labels[order], nearest[order]
+    short_labels = labels.astype(np.int32)
     units = nearest ** (2 if normalizers.scales.is_squared else 1)
     return Sources(
-        labels,
+        short_labels,
         nearest,
         units.astype(np.float32),
         references,
+        short_labels[references],
         units[references].astype(np.float32),
         np.ones(len(references), np.float32),
     )

@@ -10,8 +10,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 _FLOAT = ir.FloatType()
-_VECTOR = ir.VectorType(_FLOAT, 8)
-_SIZE = 4  # bytes of a float32: no other alignment is assumed
+VECTOR = ir.VectorType(_FLOAT, 8)
+SIZE = 4  # bytes of a float32: no other alignment is assumed
 _MAY_FUSE = ("contract",)  # a product and a sum, rounded once
 
 
@@ -23,54 +23,82 @@ def store_squares(typing_context, relative, blocks, block, powers, place):
     powers is one row. All are of float32.
     """
     signature = types.void(relative, blocks, types.int64, powers, types.int64)
-    return signature, _storing(_add_square)
+    return signature, _storing(add_square)
 
 
 @intrinsic
 def store_sizes(typing_context, relative, blocks, block, powers, place):
     """Store the Manhattan distances; the arguments are those of `store_squares`."""
     signature = types.void(relative, blocks, types.int64, powers, types.int64)
-    return signature, _storing(_add_size)
+    return signature, _storing(add_size)
 
 
 @intrinsic
 def squares_within(typing_context, relative, blocks, block, limit):
     """Tell which squared distances are not above a limit: bit k of the number is point k."""
     signature = types.int64(relative, blocks, types.int64, types.float32)
-    return signature, _comparing(_add_square)
+    return signature, _comparing(add_square)
 
 
 @intrinsic
 def sizes_within(typing_context, relative, blocks, block, limit):
     """Tell which Manhattan distances are not above a limit: bit k of the number is point k."""
     signature = types.int64(relative, blocks, types.int64, types.float32)
-    return signature, _comparing(_add_size)
+    return signature, _comparing(add_size)
 
 
 @intrinsic
-def keep_squares(typing_context, relative, blocks, block, powers, bounds, limit):
-    """Store the squared distances in the first eight places; tell which are not too large.
+def fill_gaps(typing_context, points, point, centres, centre, relative):
+    """Fill in a row of points less a row of centres, of double precision, in single precision.
 
-    Those that are not above the limit, or not above the bound of the point: bounds has eight
-    numbers a block. Bit k of the number is point k.
+    Four features at a time, the last four with those that remain: a loop over few of them would
+    take as long as the distances.
     """
-    signature = types.int64(relative, blocks, types.int64, powers, bounds, types.float32)
-    return signature, _keeping(_add_square)
+    signature = types.void(points, types.int64, centres, types.int64, relative)
+    return signature, _fill_gaps
 
 
-@intrinsic
-def keep_sizes(typing_context, relative, blocks, block, powers, bounds, limit):
-    """Do so with Manhattan distances."""
-    signature = types.int64(relative, blocks, types.int64, powers, bounds, types.float32)
-    return signature, _keeping(_add_size)
+def _fill_gaps(context, builder, signature, arguments):
+    points, centres, relative = (
+        context.make_array(signature.args[k])(context, builder, arguments[k]) for k in (0, 2, 4)
+    )
+    (n_features,) = cgutils.unpack_tuple(builder, relative.shape)
+    rows = [
+        builder.gep(array.data, [builder.mul(arguments[k], n_features)])
+        for array, k in ((points, 1), (centres, 3))
+    ]
+
+    def fill(at, kinds):
+        def place(row, kind):
+            return builder.bitcast(builder.gep(row, [at]), kind.as_pointer())
+
+        double, single = kinds
+        ours, theirs = (builder.load(place(row, double), align=2 * SIZE) for row in rows)
+        gaps = builder.fptrunc(builder.fsub(ours, theirs), single)
+        builder.store(gaps, place(relative.data, single), align=SIZE)
+
+    four = ir.Constant(n_features.type, 4)
+    last = builder.sub(n_features, four)
+    with builder.if_else(builder.icmp_signed("<", last, last.type(0))) as (is_short, is_long):
+        with is_short, cgutils.for_range(builder, n_features) as loop:
+            fill(loop.index, (ir.DoubleType(), _FLOAT))
+        with is_long:
+            n_groups = builder.sdiv(builder.add(n_features, four.type(3)), four)
+            with cgutils.for_range(builder, n_groups) as loop:
+                at = builder.mul(loop.index, four)
+                at = builder.select(builder.icmp_signed("<", at, last), at, last)
+                fill(at, (ir.VectorType(ir.DoubleType(), 4), ir.VectorType(_FLOAT, 4)))
+    return context.get_dummy_value()
 
 
-def _add_square(builder, total, gap):
+def add_square(builder, total, gap):
+    """Add squares to totals."""
     return builder.fadd(total, builder.fmul(gap, gap, flags=_MAY_FUSE), flags=_MAY_FUSE)
 
 
-def _add_size(builder, total, gap):
-    takes_vector = ir.FunctionType(_VECTOR, [_VECTOR])
+def add_size(builder, total, gap):
+    """Add sizes to totals."""
+    takes_vector = ir.FunctionType(VECTOR, [VECTOR])
     size = builder.module.declare_intrinsic("llvm.fabs.v8f32", (), takes_vector)
     return builder.fadd(total, builder.call(size, [gap]))
 
@@ -78,9 +106,9 @@ def _add_size(builder, total, gap):
 def _storing(add):
     def generate(context, builder, signature, arguments):
         powers = context.make_array(signature.args[3])(context, builder, arguments[3]).data
-        place = builder.bitcast(builder.gep(powers, [arguments[4]]), _VECTOR.as_pointer())
+        place = builder.bitcast(builder.gep(powers, [arguments[4]]), VECTOR.as_pointer())
         total = _measured(context, builder, signature, arguments, add)
-        builder.store(total, place, align=_SIZE)
+        builder.store(total, place, align=SIZE)
         return context.get_dummy_value()
 
     return generate
@@ -89,27 +117,13 @@ def _storing(add):
 def _comparing(add):
     def generate(context, builder, signature, arguments):
         total = _measured(context, builder, signature, arguments, add)
-        return _bits_within(builder, total, _repeated(builder, arguments[3]))
+        return bits_within(builder, total, repeated(builder, arguments[3]))
 
     return generate
 
 
-def _keeping(add):
-    def generate(context, builder, signature, arguments):
-        powers = context.make_array(signature.args[3])(context, builder, arguments[3]).data
-        total = _measured(context, builder, signature, arguments, add)
-        builder.store(total, builder.bitcast(powers, _VECTOR.as_pointer()), align=_SIZE)
-        bounds = context.make_array(signature.args[4])(context, builder, arguments[4]).data
-        rows = builder.bitcast(bounds, _VECTOR.as_pointer())
-        bound = builder.load(builder.gep(rows, [arguments[2]]), align=_SIZE)
-        limit = _repeated(builder, arguments[5])
-        is_higher = builder.fcmp_ordered(">", bound, limit)
-        return _bits_within(builder, total, builder.select(is_higher, bound, limit))
-
-    return generate
-
-
-def _bits_within(builder, total, limit):
+def bits_within(builder, total, limit):
+    """Tell which totals are not above their limits, by the bits of a number."""
     # What is not a number, since it was too large, is not above the limit either.
     is_within = builder.fcmp_unordered("<=", total, limit)
     return builder.zext(builder.bitcast(is_within, ir.IntType(8)), ir.IntType(64))
@@ -121,20 +135,21 @@ def _measured(context, builder, signature, arguments, add):
     def array(number):
         return context.make_array(signature.args[number])(context, builder, arguments[number])
 
-    relative, rows = array(0), builder.bitcast(array(1).data, _VECTOR.as_pointer())
+    relative, rows = array(0), builder.bitcast(array(1).data, VECTOR.as_pointer())
     (n_features,) = cgutils.unpack_tuple(builder, relative.shape)
     first = builder.mul(arguments[2], n_features)  # row of eight
-    total = cgutils.alloca_once_value(builder, ir.Constant(_VECTOR, [0.0] * 8))
+    total = cgutils.alloca_once_value(builder, ir.Constant(VECTOR, [0.0] * 8))
     with cgutils.for_range(builder, n_features) as loop:
-        value = builder.load(builder.gep(relative.data, [loop.index]), align=_SIZE)
-        others = builder.load(builder.gep(rows, [builder.add(first, loop.index)]), align=_SIZE)
-        gap = builder.fsub(_repeated(builder, value), others)
+        value = builder.load(builder.gep(relative.data, [loop.index]), align=SIZE)
+        others = builder.load(builder.gep(rows, [builder.add(first, loop.index)]), align=SIZE)
+        gap = builder.fsub(repeated(builder, value), others)
         builder.store(add(builder, builder.load(total), gap), total)
     return builder.load(total)
 
 
-def _repeated(builder, value):
-    none = ir.Constant(_VECTOR, ir.Undefined)
+def repeated(builder, value):
+    """Make a vector of one number, eight times."""
+    none = ir.Constant(ir.VectorType(value.type, 8), ir.Undefined)
     one = builder.insert_element(none, value, ir.Constant(ir.IntType(32), 0))
     mask = ir.Constant(ir.VectorType(ir.IntType(32), 8), [0] * 8)
     return builder.shuffle_vector(one, none, mask)

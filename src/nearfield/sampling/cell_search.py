@@ -10,8 +10,8 @@ from numba import njit
 from numba.extending import register_jitable
 
 from nearfield.sampling._block_vector import sizes_within, squares_within
-from nearfield.sampling.cell_sums import tiers_around
 from nearfield.sampling.cell_table import BLOCK, fill_powers, measure_blocks
+from nearfield.sampling.cell_tiers import tiers_around
 
 _ROUNDING = 2.0**-23
 _N_FIRST = 4  # so many points near by are looked at first, for each that is wanted
@@ -49,12 +49,14 @@ def cell_neighbors(targets, table, radii, points, rows, distances, index):
     found_rows = np.empty(found.shape, dtype=np.int64)
     margins, limits = np.empty(_N_TARGETS), np.empty(_N_TARGETS)
     farthest = _largest_length(table.centres, table.power)
+    sizes = table.sizes.astype(np.float32)
     for start in range(0, targets.shape[0], _N_TARGETS):
         some = targets[start : start + _N_TARGETS]
         for i in range(some.shape[0]):
             to_centres = bounds[i]
             n_first = _N_FIRST * n_neighbors
-            tiers_around(some[i].astype(np.float32), table, n_first, 0, to_centres, tiers)
+            single = some[i].astype(np.float32)
+            tiers_around(single, table, sizes, n_first, 0, to_centres, tiers)
             margins[i] = _ROUNDING * (farthest + _largest_length(some[i : i + 1], table.power))
             _bound_cells(some[i], table, radii, margins[i], to_centres, between)
             limits[i] = _first_limit(

@@ -4,16 +4,14 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from nearfield.sampling.near_terms import (
-    NEW,
+from nearfield.sampling.cell_scan import (
+    N_TARGETS,
     Sight,
     bounds_by_block,
-    gather_terms,
-    make_terms,
-    mark_near,
+    make_scan,
+    scan_around,
 )
-
-_ZERO = np.float32(0.0)
+from nearfield.sampling.near_terms import NEW, gather_terms, make_terms, mark_near
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -31,24 +29,24 @@ def near_radius_sums(neighborhood, table, sources, scales, options, epsilon, out
     (n_whole, _), is_joint, adds_near = options
     n_near, largest = neighborhood.near_index.shape[1], scales.values.max()
     terms = make_terms(table, sources.references.shape[0], n_whole, out.shape[2])
-    farthest = np.float32(largest * largest)
+    scan, n_all = make_scan(table, n_whole), (table.sizes.sum(), n_whole)
+    farthest = largest * largest
+    sight = Sight(farthest, farthest, 0.0, 0.0)
     bounds = bounds_by_block(table, sources.units, farthest, scales.exponent)
     is_near = np.zeros(sources.labels.shape[0], dtype=np.bool_)
-    tiers = np.zeros(table.sizes.shape[0], dtype=np.int8)
-    for i in range(neighborhood.sites.shape[0]):
+    from_zero = np.zeros(N_TARGETS)  # whatever is closest, powers are taken as they are
+    for i in range(out.shape[0]):
+        if i % N_TARGETS == 0:
+            points = neighborhood.points[i : i + N_TARGETS]
+            scan_around(points, from_zero, sight, n_whole, scales.exponent, table, bounds, scan)
         near, site = neighborhood.near_index[i], neighborhood.sites[i]
         added = 1.0 if site == NEW else 0.0
-        sight = Sight(
-            neighborhood.points[i],
-            neighborhood.far_distances[i],
-            _ZERO,
-            farthest,
-            farthest,
-            0.0,
-            n_whole,
-        )
+        seen = neighborhood.points[i], neighborhood.far_distances[i]
+        some_near = is_near if near.shape[0] > 0 or site >= 0 else is_near[:0]
         mark_near(near, site, is_near, True)
-        gather_terms(sight, table, sources, scales, bounds, is_near, tiers, terms)
+        gather_terms(
+            i % N_TARGETS, n_all, sight, seen, scan, table, sources, scales, some_near, terms
+        )
         mark_near(near, site, is_near, False)
         _add_terms(i, terms, scales, added, is_joint, epsilon, out, back)
         if adds_near:
@@ -58,7 +56,7 @@ def near_radius_sums(neighborhood, table, sources, scales, options, epsilon, out
                     if distance < scales.values[q]:
                         out[i, q, g] += 1.0 - epsilon
                         if is_joint:
-                            back[i, q, g] += _share(scales.totals[q, near[k]], added, epsilon)
+                            back[i, q, g] += _share(scales.totals[near[k], q], added, epsilon)
 
 
 @register_jitable
@@ -70,7 +68,7 @@ def _add_terms(i, terms, scales, added, is_joint, epsilon, out, back):
                 if power < scales.values[q] * scales.values[q]:
                     out[i, q, g] += weight * (1.0 - epsilon)
                     if is_joint:
-                        total = scales.totals[q, terms.places[g, t]]
+                        total = scales.totals[terms.places[g, t], q]
                         back[i, q, g] += weight * _share(total, added, epsilon)
 
 

@@ -10,19 +10,21 @@ from numba.extending import register_jitable
 
 from nearfield.sampling._vector import ANY_ORDER, exp_of
 from nearfield.sampling._vector32 import exp32_of
+from nearfield.sampling.cell_scan import N_TARGETS, bounds_by_block, make_scan, scan_around
 from nearfield.sampling.near_terms import (
     NEW,
-    bounds_by_block,
     drop_negligible,
+    fill_up,
     gather_terms,
     make_terms,
     mark_near,
     smooth_sight,
 )
+from nearfield.sampling.scale_sums import N_AT_ONCE
 
 _LARGEST_EXPONENT = 700.0
 _LARGEST_SINGLE = np.float32(80.0)
-_ONE = np.float32(1.0)
+_ONE, _ZERO = np.float32(1.0), np.float32(0.0)
 _N_BETWEEN = 2  # scales, after which the terms are thinned again
 
 
@@ -41,7 +43,7 @@ def near_sums(neighborhood, closest, table, sources, scales, options, out, back)
     ----------
     neighborhood : Neighborhood
     closest : ndarray, shape (m,)
-        c
+        c, or infinite to have it found among the points around.
     table : CellTable
     sources : Sources
         The points of the table, if it has any, in its order.
@@ -52,35 +54,37 @@ def near_sums(neighborhood, closest, table, sources, scales, options, out, back)
     out, back : ndarray, shape (m, n_scales, G)
     """
     vicinity, is_joint, adds_near = options
-    n_scales = scales.values.shape[0]
-    terms = make_terms(table, sources.references.shape[0], vicinity.n_whole, out.shape[2])
-    reach = np.float32(vicinity.reach / scales.values.min())
-    bounds = bounds_by_block(table, sources.units, reach, scales.exponent)
+    n_points, n_scales, n_whole = out.shape[0], scales.values.shape[0], vicinity.n_whole
+    terms = make_terms(table, sources.references.shape[0], n_whole, out.shape[2])
+    scan, n_all = make_scan(table, n_whole), (table.sizes.sum(), n_whole)
+    sight = smooth_sight(scales, vicinity)
+    bounds = bounds_by_block(table, sources.units, sight.reach, scales.exponent)
     is_near = np.zeros(sources.labels.shape[0], dtype=np.bool_)
-    tiers = np.zeros(table.sizes.shape[0], dtype=np.int8)
-    for i in range(neighborhood.sites.shape[0]):
+    for i in range(n_points):
+        if i % N_TARGETS == 0:
+            some = slice(i, i + N_TARGETS)
+            powers = closest[some] ** 2 if scales.is_squared else closest[some]
+            points = neighborhood.points[some]
+            scan_around(points, powers, sight, n_whole, scales.exponent, table, bounds, scan)
         near, site = neighborhood.near_index[i], neighborhood.sites[i]
         added = 1.0 if site == NEW else 0.0
-        sight = smooth_sight(
-            neighborhood.points[i],
-            neighborhood.far_distances[i],
-            closest[i],
-            scales,
-            vicinity,
-        )
+        seen = neighborhood.points[i], neighborhood.far_distances[i]
+        some_near = is_near if near.shape[0] > 0 or site >= 0 else is_near[:0]
         mark_near(near, site, is_near, True)
-        gather_terms(sight, table, sources, scales, bounds, is_near, tiers, terms)
+        gather_terms(
+            i % N_TARGETS, n_all, sight, seen, scan, table, sources, scales, some_near, terms
+        )
         mark_near(near, site, is_near, False)
         for q in range(n_scales):
             if q % _N_BETWEEN == 0 and q > 0:
                 drop_negligible(scales.values[q:].min(), terms)
             rate = np.float32(scales.values[q])
             for g in range(out.shape[2]):
-                end = terms.ends[g]
+                end = fill_up(g, terms)
                 weight = terms.weight[g, :end]
                 out[i, q, g] += _sum_of_kernel(terms.out[g, :end], weight, rate)
                 if is_joint:
-                    _take_totals(terms.places[g, :end], scales.totals[q], terms.totals[:end])
+                    _take_totals(terms.places[g, :end], scales.totals, q, terms.totals[:end])
                     back[i, q, g] += _sum_of_shares(
                         terms.back[g, :end],
                         terms.totals[:end],
@@ -108,7 +112,7 @@ def _add_near(i, neighborhood, closest, added, sources, scales, is_joint, out, b
             out[i, q, sources.labels[near[k]]] += shares[k]
         if is_joint:
             for k in range(n_near):
-                totals[k] = scales.totals[q, near[k]]
+                totals[k] = scales.totals[near[k], q]
             _fill_shares(back_gaps, totals, rate, added, shares)
             for k in range(n_near):
                 back[i, q, sources.labels[near[k]]] += shares[k]
@@ -137,22 +141,40 @@ def _fill_shares(gaps, totals, rate, added, shares):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _take_totals(places, totals, taken):
+def _take_totals(places, totals, q, taken):
     for t in range(places.shape[0]):
-        taken[t] = totals[places[t]]
+        taken[t] = totals[np.uint64(places[t]), q]  # no place is counted from the end
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sum_of_kernel(out, weight, rate):
+    total = 0.0
+    for start in range(0, out.shape[0], N_AT_ONCE):  # longer sums of single numbers lose digits
+        some = slice(start, start + N_AT_ONCE)
+        total += _few_of_kernel(out[some], weight[some], rate)
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sum_of_shares(back, totals, weight, rate, added):
+    total = 0.0
+    for start in range(0, back.shape[0], N_AT_ONCE):
+        some = slice(start, start + N_AT_ONCE)
+        total += _few_of_shares(back[some], totals[some], weight[some], rate, added)
+    return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
-def _sum_of_kernel(out, weight, rate):
-    total = 0.0
+def _few_of_kernel(out, weight, rate):
+    total = _ZERO
     for t in range(out.shape[0]):
         total += weight[t] * exp32_of(-rate * out[t])
     return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
-def _sum_of_shares(back, totals, weight, rate, added):
-    total = 0.0
+def _few_of_shares(back, totals, weight, rate, added):
+    total = _ZERO
     for t in range(back.shape[0]):
         odds = exp32_of(min(rate * back[t], _LARGEST_SINGLE)) * totals[t]
         total += weight[t] / max(added + odds, _ONE)

@@ -11,9 +11,9 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from nearfield.sampling._block_vector import keep_sizes, keep_squares
-from nearfield.sampling.cell_sums import tiers_around
-from nearfield.sampling.cell_table import BLOCK, fill_powers, first_not_below
+from nearfield.sampling._block_list import PLACES, list_within
+from nearfield.sampling.cell_scan import Sight, raised
+from nearfield.sampling.cell_table import fill_powers
 from nearfield.sampling.scale_sums import raise_to
 
 NEGLIGIBLE = 14.0
@@ -21,6 +21,9 @@ NEGLIGIBLE = 14.0
 
 _ONE, _ZERO = np.float32(1.0), np.float32(0.0)
 
+
+FULL = 32
+"""So many terms vector instructions take at once, at most."""
 
 NEW = -1
 """The site of a point that is no training point."""
@@ -46,11 +49,12 @@ class Neighborhood(NamedTuple):
 class Sources(NamedTuple):
     """Training points, in the order of their cells, or any if there are none."""
 
-    labels: NDArray[np.int64]  # shape (n,)
+    labels: NDArray[np.int32]  # shape (n,)
     nearest: NDArray[np.float64]  # shape (n,), the distance to the nearest other one
     units: NDArray[np.float32]  # shape (n,), the same to the power of the kernel
     references: NDArray[np.int64]  # shape (R,), places
-    reference_units: NDArray[np.float32]  # shape (R,), of these
+    reference_labels: NDArray[np.int32]  # shape (R,), of these
+    reference_units: NDArray[np.float32]  # shape (R,)
     multiplicity: NDArray[np.float32]  # shape (R,), by which each counts more than it stands for
 
 
@@ -67,7 +71,7 @@ class ScaleTable(NamedTuple):
     values: NDArray[np.float64]  # shape (n_scales,), rates of a smooth kernel, or radii
     is_squared: bool  # whether the smooth kernel is exp(-rate d^2), else exp(-rate d)
     exponent: float  # of the powers of distances, as they come, in the kernel: 0.5, 1 or 2
-    totals: NDArray[np.float32]  # shape (n_scales, n); relative to the nearest, unless for radii
+    totals: NDArray[np.float32]  # shape (n, n_scales); relative to the nearest, unless for radii
     rest: NDArray[np.float64]  # shape (2, n_scales, G), what all give to a site and to a new point
 
 
@@ -79,27 +83,16 @@ class Terms(NamedTuple):
     weight: NDArray[np.float32]  # for how many points it stands
     places: NDArray[np.int32]
     ends: NDArray[np.int64]  # shape (G,), how many there are
-    powers: NDArray[np.float32]  # shape (capacity,), to what is looked at
-    found: NDArray[np.int32]  # shape (capacity,), which of it counts
-    totals: NDArray[np.float32]  # shape (capacity,)
-
-
-class Sight(NamedTuple):
-    """What of the sources one point may see."""
-
-    point: NDArray[np.float64]
-    far_distances: NDArray[np.float32]
-    closest: np.float32  # its smallest distance, to the power of the kernel
-    limit: np.float32  # powers above are negligible, for a source that stands for itself
-    reach: np.float32  # powers above do not count one by one
-    slack: float  # by which the limit is higher for the log of what a source stands for
-    n_whole: int
+    totals: NDArray[np.float32]  # shape (capacity,), room for those of the sources
+    units: NDArray[np.float32]  # shape (capacity,), room for these, less the base of the scan
+    powers: NDArray[np.float32]  # shape (R,), to the references
+    kept: NDArray[np.int32]  # shape (R + 8,), which of them count
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def make_terms(table, n_references, n_whole, n_classes):
     """Make room for all terms of one point."""
-    capacity = min(table.keys.shape[0], 4 * n_whole) + n_references + 1
+    capacity = min(table.keys.shape[0], 4 * n_whole) + n_references + FULL
     shape = n_classes, capacity
     return Terms(
         np.empty(shape, np.float32),
@@ -108,229 +101,182 @@ def make_terms(table, n_references, n_whole, n_classes):
         np.empty(shape, np.int32),
         np.zeros(n_classes, np.int64),
         np.empty(capacity, np.float32),
-        np.empty(capacity, np.int32),
         np.empty(capacity, np.float32),
+        np.empty(n_references, np.float32),
+        np.empty(n_references + 8, np.int32),
     )
 
 
 @register_jitable
-def smooth_sight(point, far_distances, closest, scales, vicinity):
-    """Say what one point sees under a smooth kernel: what is not negligible at any rate."""
+def smooth_sight(scales, vicinity):
+    """Say how far points see under a smooth kernel: what is not negligible at any rate."""
     slowest = scales.values.min()
-    power = closest * closest if scales.is_squared else closest
-    return Sight(
-        point,
-        far_distances,
-        np.float32(power),
-        np.float32(NEGLIGIBLE / slowest),
-        np.float32(vicinity.reach / slowest),
-        1.0 / slowest,
-        vicinity.n_whole,
-    )
+    return Sight(NEGLIGIBLE / slowest, vicinity.reach / slowest, 1.0 / slowest, scales.values.max())
 
 
 @register_jitable
-def gather_terms(sight, table, sources, scales, bounds, is_near, tiers, terms):
-    """List the sources of a point by class: those of near cells, and references for others.
+def gather_terms(t, n_points, sight, seen, scan, table, sources, scales, is_near, terms):
+    """List the sources of a target by class: those that were found, and references for others.
 
     A source that is near is left out, since it is on the list of the nearest ones.
+
+    Parameters
+    ----------
+    t : int
+        The number of the target in the scan.
+    n_points : tuple of int
+        How many training points there are, and how many, about, are seen one by one.
+    sight : Sight
+    seen : tuple
+        The point, and its distances to the references, if cells do not know the metric.
+    scan : Scan
+        By `scan_around`.
+    table : CellTable
+    sources : Sources
+    scales : ScaleTable
+    is_near : ndarray of bool, shape (n,)
+        Or of none, if no source is: reading it takes as long as the rest.
+    terms : Terms
+        Filled in.
     """
-    single = sight.point.astype(np.float32)
-    n_cells = table.sizes.shape[0]
-    tiers[:] = 0
-    if sight.n_whole > 0:
-        to_centres = np.empty(n_cells, dtype=np.float32)
-        tiers_around(single, table, sight.n_whole, 0, to_centres, tiers)
-    n_all = table.sizes.sum()
-    n_far = 0
-    for c in range(n_cells):
-        n_far += table.sizes[c] if tiers[c] != 1 else 0
-    terms.ends[:] = 0
-    if n_far < n_all:
-        n_found = _scan_cells(
-            sight.point,
-            (sight.closest, sight.reach, sight.n_whole, table.power, scales.exponent),
-            tiers,
-            table.sizes,
-            table.starts,
-            table.keys,
-            table.centres,
-            table.blocks,
-            table.block_starts,
-            bounds,
-            terms.powers,
-            terms.found,
-            terms.totals,
-        )
-        raise_to(scales.exponent, terms.powers[:n_found])
-        _sort_by_class(
-            (n_found, sight.closest),
-            terms.powers,
-            terms.found,
-            terms.totals,
-            sources.labels,
-            sources.units,
-            is_near,
-            terms.out.reshape(-1),
-            terms.back.reshape(-1),
-            terms.weight.reshape(-1),
-            terms.places.reshape(-1),
-            terms.ends,
-        )
-    has_others = n_far > 0 or sight.reach < sight.limit
+    n_seen = scan.n_seen[t]
+    n_all, n_whole = n_points
+    found, base = scan.found[t, : scan.n_found[t]], scan.bases[t]
+    closest, reach = scan.closest[t], np.float32(sight.reach)
+    if scan.is_far[t]:
+        _take_units_again(found, sources.nearest, base, scales.is_squared, terms.units)
+    else:
+        _take_units(found, sources.units, terms.units)
+    _sort_by_class(
+        (closest, reach),
+        scan.powers[t],
+        found,
+        terms.units,
+        sources.labels,
+        is_near,
+        terms.out.reshape(-1),
+        terms.back.reshape(-1),
+        terms.weight.reshape(-1),
+        terms.places.reshape(-1),
+        terms.ends,
+    )
+    if n_seen > n_whole > 0:
+        _weigh_crowds(table, n_whole, terms)
+    has_others = n_seen < n_all or sight.reach < sight.limit
     if has_others and sources.references.shape[0] > 0:
-        n_points = n_far, n_all
-        _gather_references(n_points, single, sight, table, sources, scales, is_near, tiers, terms)
+        _measure_references(seen, table, scales, scan.is_far[t], base, terms.powers)
+        _gather_references(
+            (n_all - n_seen, n_all, scan.n_around[t]),
+            sight,
+            (closest, reach, base),
+            table,
+            sources,
+            scan.tiers[t],
+            is_near,
+            terms,
+        )
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _scan_cells(
-    point,
-    settings,
-    tiers,
-    sizes,
-    starts,
-    keys,
-    centres,
-    blocks,
-    block_starts,
-    bounds,
-    powers,
-    found,
-    weights,
-):
-    """Find the points that count in the cells that are taken; return how many there are.
+def _take_units(found, units, taken):
+    for t in range(found.shape[0]):
+        taken[t] = units[found[t]]
 
-    All in one: tuples of arrays handed over for every cell would take longer than the distances.
-    """
-    closest, reach, n_whole, power, exponent = settings
-    n_features, relative = point.shape[0], np.empty(point.shape[0], dtype=np.float32)
-    measured, limit = np.empty(BLOCK, dtype=np.float32), _measured(closest + reach, exponent)
-    n_found = 0
-    for c in range(sizes.shape[0]):
-        start, end = starts[c], starts[c + 1]
-        if tiers[c] != 1 or start == end:
-            continue
-        weight = _ONE
-        if sizes[c] > n_whole:  # a crowd: some of it
-            end = first_not_below(keys, c + n_whole / sizes[c], start, end)
-            weight = np.float32(sizes[c] / n_whole)
-        for f in range(n_features):
-            relative[f] = point[f] - centres[c, f]
-        for first in range(start, end, BLOCK):
-            block = block_starts[c] + (first - start) // BLOCK
-            if power == 2:
-                bits = keep_squares(relative, blocks, block, measured, bounds, limit)  # type: ignore[call-arg, var-annotated]
-            else:
-                bits = keep_sizes(relative, blocks, block, measured, bounds, limit)  # type: ignore[call-arg]
-            bits &= (1 << min(BLOCK, end - first)) - 1
-            if bits == 0:
-                continue
-            for k in range(BLOCK):  # written over by the next one unless it counts: no branch
-                powers[n_found], found[n_found] = measured[k], np.int32(first + k)
-                weights[n_found] = weight
-                n_found += bits >> k & 1
-    return n_found
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _take_units_again(found, nearest, base, is_squared, taken):
+    """Do so in double precision, where a base is taken off."""
+    for t in range(found.shape[0]):
+        distance = nearest[found[t]]
+        taken[t] = (distance * distance if is_squared else distance) - base
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _sort_by_class(
-    settings,
-    powers,
-    found,
-    found_weights,
-    labels,
-    units,
-    is_near,
-    out,
-    back,
-    weights,
-    places,
-    ends,
+    settings, powers, found, units, labels, is_near, out, back, weights, places, ends
 ):
-    """Sort what was found by class; what is near is written over by the next one."""
-    n_found, closest = settings
+    """Sort what was found by class; what does not count is written over by the next one."""
+    closest, reach = settings
+    has_near = is_near.shape[0] > 0
     capacity = out.shape[0] // ends.shape[0]
     slots = np.arange(ends.shape[0]).astype(np.uint64) * np.uint64(capacity)
-    for t in range(n_found):
+    for t in range(found.shape[0]):
         j = np.uint64(found[t])  # no place is counted from the end
         g = np.uint64(labels[j])
-        slot = slots[g]
-        slots[g] = slot + np.uint64(not is_near[j])
-        out[slot], back[slot] = max(powers[t] - closest, _ZERO), powers[t] - units[j]
-        weights[slot], places[slot] = found_weights[t], np.int32(j)
+        slot, power, unit = slots[g], powers[t], units[t]
+        is_within = power <= max(unit, closest) + reach
+        slots[g] = slot + np.uint64(is_within & (not (has_near and is_near[j])))
+        out[slot], back[slot] = max(power - closest, _ZERO), power - unit
+        weights[slot], places[slot] = _ONE, np.int32(j)
     for h in range(ends.shape[0]):
         ends[h] = np.int64(slots[h]) - h * capacity
 
 
-@register_jitable
-def _measured(value, exponent):
-    """Give the power, as it is measured, of which the kernel takes the value."""
-    root = value if exponent == 1.0 else value * value if exponent == 0.5 else np.sqrt(value)
-    return np.float32(root)
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
-def bounds_by_block(table, units, reach, exponent):
-    """Give up to which power, as it is measured, a source gives something that counts.
-
-    Eight numbers a block, as the sources lie.
-    """
-    bounds = np.zeros(BLOCK * table.block_starts[-1], dtype=np.float32)
-    for c in range(table.starts.shape[0] - 1):
-        shift = BLOCK * table.block_starts[c] - table.starts[c]
-        for j in range(table.starts[c], table.starts[c + 1]):
-            bounds[j + shift] = _measured(units[j] + reach, exponent)
-    return bounds
+def _weigh_crowds(table, n_whole, terms):
+    """Let the points of a cell that was taken in part stand for all of it."""
+    if table.sizes.max() <= n_whole:
+        return
+    for g in range(terms.ends.shape[0]):
+        for t in range(terms.ends[g]):
+            c = np.searchsorted(table.starts, terms.places[g, t], side="right") - 1
+            terms.weight[g, t] = max(table.sizes[c] / n_whole, 1.0)
 
 
 @register_jitable
-def _gather_references(n_points, single, sight, table, sources, scales, is_near, tiers, terms):
-    """Take the references that count, of the sources that do not count one by one."""
-    n_references = sources.references.shape[0]
-    powers = terms.powers[:n_references]
-    if sight.far_distances.shape[0] > 0:
-        powers[:] = sight.far_distances
+def _measure_references(seen, table, scales, is_far, base, powers):
+    point, far_distances = seen
+    if far_distances.shape[0] > 0:
+        powers[:] = far_distances
+    elif is_far:
+        _measure_again(point, table, base, scales.exponent, powers)
+        return
     else:
-        fill_powers(single, table.reference_columns, 0, n_references, table.power, powers)
+        single = point.astype(np.float32)
+        fill_powers(single, table.reference_columns, 0, powers.shape[0], table.power, powers)
     raise_to(scales.exponent, powers)
-    n_around = 0
+
+
+@register_jitable
+def _measure_again(point, table, base, exponent, powers):
+    """Measure to the references in double precision."""
+    n_references = powers.shape[0]
     for r in range(n_references):
-        n_around += tiers[table.reference_cells[r]]
-    n_far, n_all = n_points
+        total = 0.0
+        for f in range(point.shape[0]):
+            gap = point[f] - table.reference_columns[f * n_references + r]
+            total += gap * gap if table.power == 2 else abs(gap)
+        powers[r] = raised(total, exponent) - base
+
+
+@register_jitable
+def _gather_references(n_points, sight, settings, table, sources, tiers, is_near, terms):
+    """Take the references that count, of the sources that do not count one by one."""
+    closest, reach, base = settings
+    has_near = is_near.shape[0] > 0
+    n_references = sources.references.shape[0]
+    powers, units = terms.powers, sources.reference_units
+    n_far, n_all, n_around = n_points
     weight = n_far / max(n_references - n_around, 1)
     weight_around = (n_all - n_far) / max(n_around, 1)
     # What is negligible is less for what stands for many.
     log_weight = np.log(max(weight, weight_around, 1.0))
-    limit = sight.limit + np.float32(log_weight * sight.slack)
-    closest, reach = sight.closest, sight.reach
-    n_kept = _list_kept(powers, sources.reference_units, closest, limit, terms.found)
+    limit = np.float32(sight.limit + log_weight * sight.slack)
+    if base > 0.0:
+        units = (units - base).astype(np.float32)
+    n_kept = list_within(powers, units, closest, limit, PLACES, terms.kept)
     for t in range(n_kept):
-        r = terms.found[t]
-        j, power, unit = sources.references[r], powers[r], sources.reference_units[r]
+        r = terms.kept[t]
+        j, g, power = sources.references[r], sources.reference_labels[r], powers[r]
         is_around = tiers[table.reference_cells[r]] == 1
-        is_counted = is_around and (power - closest <= reach or power - unit <= reach)
-        if is_counted or is_near[j]:
-            continue
-        g = sources.labels[j]
+        is_counted = is_around and power <= max(units[r], closest) + reach
+        # Written over by the next one unless it counts: no branch to miss.
         slot = terms.ends[g]
-        terms.ends[g] = slot + 1
-        terms.out[g, slot] = max(power - closest, _ZERO)
-        terms.back[g, slot] = power - unit
-        terms.weight[g, slot] = sources.multiplicity[r] * np.float32(
-            weight_around if is_around else weight
-        )
+        terms.ends[g] = slot + (not (is_counted or (has_near and is_near[j])))
+        terms.out[g, slot], terms.back[g, slot] = max(power - closest, _ZERO), power - units[r]
+        stands_for = weight_around if is_around else weight
+        terms.weight[g, slot] = sources.multiplicity[r] * np.float32(stands_for)
         terms.places[g, slot] = j
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _list_kept(powers, units, closest, limit, kept):
-    """List what is not negligible, of what a point gives or gets; return how many there are."""
-    n_kept = 0
-    for t in range(units.shape[0]):
-        kept[n_kept] = t  # written over by the next one unless it is kept: no branch to miss
-        n_kept += (powers[t] - closest <= limit) | (powers[t] - units[t] <= limit)
-    return n_kept
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -347,6 +293,21 @@ def drop_negligible(slowest, terms):
                 places[kept] = places[t]
                 kept += 1
         terms.ends[g] = kept
+
+
+@register_jitable
+def fill_up(g, terms):
+    """Put terms that weigh nothing after those of a class; return how many there are then.
+
+    So many that vector instructions take them all: a few that are left, one by one, take as long
+    as hundreds.
+    """
+    end = terms.ends[g]
+    full = (end + FULL - 1) // FULL * FULL
+    for t in range(end, full):
+        terms.out[g, t], terms.back[g, t], terms.weight[g, t] = _ZERO, _ZERO, _ZERO
+        terms.places[g, t] = terms.places[g, 0]
+    return full
 
 
 @register_jitable
