@@ -1,4 +1,4 @@
-"""Distances to eight points at a time, as one vector of float32 numbers.
+"""Distances to eight points or boxes at a time, as one vector of float32 numbers.
 
 Written in the compiler's own terms, for it does not find eight sums to be one vector by itself: by
 these the distances take a quarter of the time.
@@ -34,35 +34,38 @@ def store_sizes(typing_context, relative, blocks, block, powers, place):
 
 
 @intrinsic
-def squares_within(typing_context, relative, blocks, block, limit):
-    """Tell which squared distances are not above a limit: bit k of the number is point k."""
-    signature = types.int64(relative, blocks, types.int64, types.float32)
-    return signature, _comparing(_add_square)
-
-
-@intrinsic
-def sizes_within(typing_context, relative, blocks, block, limit):
-    """Tell which Manhattan distances are not above a limit: bit k of the number is point k."""
-    signature = types.int64(relative, blocks, types.int64, types.float32)
-    return signature, _comparing(_add_size)
-
-
-@intrinsic
 def keep_squares(typing_context, relative, blocks, block, powers, bounds, limit):
     """Store the squared distances in the first eight places; tell which are not too large.
 
     Those that are not above the limit, or not above the bound of the point: bounds has eight
-    numbers a block. Bit k of the number is point k.
+    numbers a block, or is None. Bit k of the number is point k.
     """
     signature = types.int64(relative, blocks, types.int64, powers, bounds, types.float32)
-    return signature, _keeping(_add_square)
+    return signature, _keeping(_add_square, _gap_to_points)
 
 
 @intrinsic
 def keep_sizes(typing_context, relative, blocks, block, powers, bounds, limit):
     """Do so with Manhattan distances."""
     signature = types.int64(relative, blocks, types.int64, powers, bounds, types.float32)
-    return signature, _keeping(_add_size)
+    return signature, _keeping(_add_size, _gap_to_points)
+
+
+@intrinsic
+def keep_box_squares(typing_context, point, boxes, node, powers, bounds, limit):
+    """Do as `keep_squares` with the boxes of a node, by the squared distance of the nearest place.
+
+    boxes has the shape (n_nodes, n_features, 2, 8): the lows and the highs of eight boxes.
+    """
+    signature = types.int64(point, boxes, types.int64, powers, bounds, types.float32)
+    return signature, _keeping(_add_square, _gap_to_boxes)
+
+
+@intrinsic
+def keep_box_sizes(typing_context, point, boxes, node, powers, bounds, limit):
+    """Do so with Manhattan distances."""
+    signature = types.int64(point, boxes, types.int64, powers, bounds, types.float32)
+    return signature, _keeping(_add_size, _gap_to_boxes)
 
 
 def _add_square(builder, total, gap):
@@ -79,32 +82,25 @@ def _storing(add):
     def generate(context, builder, signature, arguments):
         powers = context.make_array(signature.args[3])(context, builder, arguments[3]).data
         place = builder.bitcast(builder.gep(powers, [arguments[4]]), _VECTOR.as_pointer())
-        total = _measured(context, builder, signature, arguments, add)
+        total = _measured(context, builder, signature, arguments, add, _gap_to_points)
         builder.store(total, place, align=_SIZE)
         return context.get_dummy_value()
 
     return generate
 
 
-def _comparing(add):
-    def generate(context, builder, signature, arguments):
-        total = _measured(context, builder, signature, arguments, add)
-        return _bits_within(builder, total, _repeated(builder, arguments[3]))
-
-    return generate
-
-
-def _keeping(add):
+def _keeping(add, gap):
     def generate(context, builder, signature, arguments):
         powers = context.make_array(signature.args[3])(context, builder, arguments[3]).data
-        total = _measured(context, builder, signature, arguments, add)
+        total = _measured(context, builder, signature, arguments, add, gap)
         builder.store(total, builder.bitcast(powers, _VECTOR.as_pointer()), align=_SIZE)
-        bounds = context.make_array(signature.args[4])(context, builder, arguments[4]).data
-        rows = builder.bitcast(bounds, _VECTOR.as_pointer())
-        bound = builder.load(builder.gep(rows, [arguments[2]]), align=_SIZE)
         limit = _repeated(builder, arguments[5])
-        is_higher = builder.fcmp_ordered(">", bound, limit)
-        return _bits_within(builder, total, builder.select(is_higher, bound, limit))
+        if not isinstance(signature.args[4], types.NoneType):
+            bounds = context.make_array(signature.args[4])(context, builder, arguments[4]).data
+            rows = builder.bitcast(bounds, _VECTOR.as_pointer())
+            bound = builder.load(builder.gep(rows, [arguments[2]]), align=_SIZE)
+            limit = _larger(builder, bound, limit)
+        return _bits_within(builder, total, limit)
 
     return generate
 
@@ -115,7 +111,7 @@ def _bits_within(builder, total, limit):
     return builder.zext(builder.bitcast(is_within, ir.IntType(8)), ir.IntType(64))
 
 
-def _measured(context, builder, signature, arguments, add):
+def _measured(context, builder, signature, arguments, add, gap):
     """Add up over the features: the distances of the point to those of the block, as a vector."""
 
     def array(number):
@@ -123,14 +119,33 @@ def _measured(context, builder, signature, arguments, add):
 
     relative, rows = array(0), builder.bitcast(array(1).data, _VECTOR.as_pointer())
     (n_features,) = cgutils.unpack_tuple(builder, relative.shape)
-    first = builder.mul(arguments[2], n_features)  # row of eight
+    first = builder.mul(arguments[2], n_features)
     total = cgutils.alloca_once_value(builder, ir.Constant(_VECTOR, [0.0] * 8))
     with cgutils.for_range(builder, n_features) as loop:
         value = builder.load(builder.gep(relative.data, [loop.index]), align=_SIZE)
-        others = builder.load(builder.gep(rows, [builder.add(first, loop.index)]), align=_SIZE)
-        gap = builder.fsub(_repeated(builder, value), others)
-        builder.store(add(builder, builder.load(total), gap), total)
+        apart = gap(builder, _repeated(builder, value), rows, builder.add(first, loop.index))
+        builder.store(add(builder, builder.load(total), apart), total)
     return builder.load(total)
+
+
+def _gap_to_points(builder, value, rows, place):
+    return builder.fsub(value, builder.load(builder.gep(rows, [place]), align=_SIZE))
+
+
+def _gap_to_boxes(builder, value, rows, place):
+    """Measure how far a value is below the lowest, or above the highest: zero between them."""
+    two, one = ir.Constant(place.type, 2), ir.Constant(place.type, 1)
+    first = builder.mul(place, two)
+    low = builder.load(builder.gep(rows, [first]), align=_SIZE)
+    high = builder.load(builder.gep(rows, [builder.add(first, one)]), align=_SIZE)
+    below, above = builder.fsub(low, value), builder.fsub(value, high)
+    # What is not a number, since it was too large, becomes zero: no box is missed.
+    outside = _larger(builder, below, above)
+    return _larger(builder, outside, ir.Constant(_VECTOR, [0.0] * 8))
+
+
+def _larger(builder, first, second):
+    return builder.select(builder.fcmp_ordered(">", first, second), first, second)
 
 
 def _repeated(builder, value):
