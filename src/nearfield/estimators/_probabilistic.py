@@ -140,7 +140,7 @@ class ProbabilisticKNeighborsClassifier(FieldClassifier):
         arguments = self.posterior_, family, self.labels_, self.predictive
         if power is None:
             return ListPredictor(*arguments)  # type: ignore[arg-type]
-        return BoxPredictor(*arguments, space.points, power)  # type: ignore[arg-type]
+        return BoxPredictor(*arguments, points=space.points, power=power)  # type: ignore[arg-type]
 
     @property
     def _is_directed(self) -> bool:

@@ -1,7 +1,7 @@
 """What a posterior of k says of new points, with many training points."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,7 @@ from nearfield.sampling.box_support import box_support
 from nearfield.sampling.nearest import ABOVE
 
 _LEAST_CHUNK = 16
+_CHUNK = 512  # where memory does not grow with the training points
 
 
 class ListPredictor(Predictor):
@@ -58,7 +59,7 @@ class ListPredictor(Predictor):
         return OutlierScale.of_neighbors(typical_scales(self.posterior), self.family.typical)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class BoxPredictor(ListPredictor):
     """The same from the new points themselves, whose near ones are found by an index of boxes.
 
@@ -72,20 +73,20 @@ class BoxPredictor(ListPredictor):
         2 for Euclidean distances, 1 for Manhattan distances.
     """
 
-    points: Any = None
-    power: int = 2
+    points: Any = field(repr=False)
+    power: int
 
     takes_points = True
-    chunk_size = 512  # type: ignore[assignment]
+    chunk_size = _CHUNK
 
     def outlier_score(self, points: Any) -> Floats:
         """Say how far points are from all training points, at the scale of the posterior."""
-        n_neighbors = len(self.family.typical)
+        n_neighbors = self._average.nearest.shape[1]
         return self._outlier_scale.score(self._average.look(self._check(points), n_neighbors))
 
     @cached_property
     def _average(self) -> "BoxAverage":
-        lists = self.family
+        lists: Any = self.family
         index = BoxIndex.of(self.points, power=self.power)
         bounds: tuple[Any, Any] = None, None
         if self._is_joint:

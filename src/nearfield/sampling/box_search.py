@@ -176,9 +176,9 @@ def points_near(single, power, blocks, boxes, n_points, bounds, limit, powers, n
         n_blocks = note(bits, WIDTH * near[t], blocks.shape[0], room, n_blocks)
     for t in range(n_blocks):
         if power == 2:
-            bits = keep_squares(single, blocks, room[t], powers, point_bounds, limit)
+            bits = keep_squares(single, blocks, room[t], powers, point_bounds, limit)  # type: ignore[call-arg]
         else:
-            bits = keep_sizes(single, blocks, room[t], powers, point_bounds, limit)
+            bits = keep_sizes(single, blocks, room[t], powers, point_bounds, limit)  # type: ignore[call-arg]
         room[n_kept] = room[t] << WIDTH | bits  # most blocks have none, and are written over
         n_kept += 1 if bits else 0
     for t in range(n_kept):
@@ -191,8 +191,8 @@ def points_near(single, power, blocks, boxes, n_points, bounds, limit, powers, n
 def boxes_near(single, power, boxes, at, powers, bounds, limit):
     """Measure to eight boxes; tell which are within the limit, or within their bounds."""
     if power == 2:
-        return keep_box_squares(single, boxes, at, powers, bounds, limit)
-    return keep_box_sizes(single, boxes, at, powers, bounds, limit)
+        return keep_box_squares(single, boxes, at, powers, bounds, limit)  # type: ignore[call-arg]
+    return keep_box_sizes(single, boxes, at, powers, bounds, limit)  # type: ignore[call-arg]
 
 
 @register_jitable
