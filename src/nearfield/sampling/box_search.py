@@ -27,7 +27,7 @@ for _bits in range(1 << WIDTH):
     _set = [c for c in range(WIDTH) if _bits >> c & 1]
     _PLACES[_bits, : len(_set)] = _set
 _COUNTS = np.array([bin(bits).count("1") for bits in range(1 << WIDTH)])
-_MORE = 1.1  # times as far as the last one of the target before: so far is looked at first
+_MORE = 1.2  # times as far as the last one of the target before: so far is looked at first
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
