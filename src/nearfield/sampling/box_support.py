@@ -14,7 +14,7 @@ from nearfield.sampling.box_search import (
     single_limit,
 )
 from nearfield.sampling.box_tree import WIDTH
-from nearfield.sampling.nearest import ABOVE, add_listener, add_own_neighbors, sum_ramps
+from nearfield.sampling.nearest import ABOVE, add_listeners, add_own_neighbors, sum_ramps
 from nearfield.sampling.selection import sorted_below
 
 _FARTHER = 1.0 + 1e-8  # times the k-th distance: past many that tie with it, one by one
@@ -99,10 +99,12 @@ def box_support(targets, kth_distances, tree, points, rows, labels, ks, lists, b
         found, found_rows = distances[:n_found], places[:n_found]
         _add_own(found, labels[found_rows], own_limit, corners)
         if point_bounds is not None:
+            n_hearing = 0
             for t in range(n_found):
-                j = found_rows[t]
-                if found[t] <= nearest[j, k_max - 1] * ABOVE:
-                    add_listener(found[t], labels[j], nearest[j], n_as_near[j], corners)
+                found[n_hearing], found_rows[n_hearing] = found[t], found_rows[t]
+                n_hearing += found[t] <= nearest[found_rows[t], k_max - 1] * ABOVE
+            found, found_rows = found[:n_hearing], found_rows[:n_hearing]
+            add_listeners(found, found_rows, labels, nearest, n_as_near, corners)
         sum_ramps(corners, ks, support[i])
 
 

@@ -63,8 +63,8 @@ def neighbor_support(distances, labels, ks, nearest, n_as_near, is_joint, suppor
         add_own_neighbors(distances[i], labels, rooms[0, :n_near], corners)
         if is_joint:
             n_hearing = places_below(distances[i], reaches, rooms[1])
-            for j in rooms[1, :n_hearing]:
-                add_listener(distances[i, j], labels[j], nearest[j], n_as_near[j], corners)
+            hearing = rooms[1, :n_hearing]
+            add_listeners(distances[i][hearing], hearing, labels, nearest, n_as_near, corners)
         sum_ramps(corners, ks, support[i])
 
 
@@ -104,21 +104,19 @@ def add_own_neighbors(row, labels, near, corners):
 
 
 @register_jitable
-def add_listener(distance, label, nearest, n_as_near, corners):
-    """Add a training point of which the new point would be a near neighbour.
-
-    Its own nearest ones are at rising distances, and `n_as_near` are no farther than the last of
-    these, or tie with it.
-    """
-    k_max = nearest.shape[0]
-    n_closer = np.searchsorted(nearest, distance * BELOW)
-    n_until = n_closer
-    while n_until < k_max and nearest[n_until] * BELOW <= distance:
-        n_until += 1
-    if n_until == k_max and n_closer < k_max:
-        n_until = n_as_near  # ties go on among those that were not kept
-    share = 1.0 / (n_until - n_closer + 1)
-    add_ramp(corners, label, n_closer, n_until + 1, share)
+def add_listeners(distances, hearing, labels, nearest, n_as_near, corners):
+    """Add the training points, so far away, of which the new point would be a near neighbour."""
+    k_max = nearest.shape[1]
+    for t in range(hearing.shape[0]):
+        j, distance = hearing[t], distances[t]
+        n_closer = np.searchsorted(nearest[j], distance * BELOW)
+        n_until = n_closer
+        while n_until < k_max and nearest[j, n_until] * BELOW <= distance:
+            n_until += 1
+        if n_until == k_max and n_closer < k_max:
+            n_until = n_as_near[j]  # ties go on among those that were not kept
+        share = 1.0 / (n_until - n_closer + 1)
+        add_ramp(corners, labels[j], n_closer, n_until + 1, share)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
