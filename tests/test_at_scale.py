@@ -23,7 +23,7 @@ from nearfield.estimators import _at_scale, _metric, _near, _nearfield, _neighbo
 from nearfield.families import DistanceFamily, NeighborFamily
 from nearfield.inference import Posterior
 from nearfield.near import NearField, fit, list_fit
-from nearfield.near.cell_index import CellIndex
+from nearfield.near.box_index import BoxIndex
 from nearfield.near.list_fit import fit_lists, n_sites_for
 from nearfield.near.lists import ListConditionals, ListSearch, NeighborLists
 from nearfield.near.quick_index import quick_index
@@ -135,15 +135,17 @@ def test_many_classes_leave_fewer_sites():
     assert n_sites_for(4_096, 10_000) == 256
 
 
-def test_a_tree_is_used_where_it_saves_distances_and_nowhere_else():
+def test_boxes_are_used_where_they_save_distances_and_nowhere_else():
     rng = np.random.default_rng(0)
-    flat, wide = rng.normal(size=(4_000, 2)), rng.normal(size=(4_000, 10))
-    assert quick_index(flat).index._fit_method == "kd_tree"
-    assert isinstance(quick_index(wide), CellIndex)
-    assert isinstance(quick_index(wide, metric="manhattan"), CellIndex)
-    assert quick_index(wide, metric="chebyshev").index._fit_method == "kd_tree"
-    assert quick_index(wide + 1e6).index._fit_method == "kd_tree"  # all cells would look near
-    found, expected = (make(wide).query(wide[:50], 20) for make in (quick_index, NeighborIndex.of))
+    flat, noise = rng.normal(size=(4_000, 2)), rng.normal(size=(4_000, 30))
+    thin = flat @ rng.normal(size=(2, 30))
+    for points in (flat, flat + 1e6, thin):
+        assert isinstance(quick_index(points), BoxIndex)
+    assert isinstance(quick_index(noise, metric="manhattan"), BoxIndex)
+    assert quick_index(noise).index._fit_method == "brute"
+    assert quick_index(flat, metric="chebyshev").index._fit_method == "kd_tree"
+    assert isinstance(quick_index(sp.csr_matrix(flat)), NeighborIndex)
+    found, expected = (make(thin).query(thin[:50], 20) for make in (quick_index, NeighborIndex.of))
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-12, atol=1e-14)
     np.testing.assert_array_equal(found[1], expected[1])
 
@@ -254,7 +256,7 @@ def test_knn_leaves_out_each_of_many_points_as_it_does_each_of_few(request):
     dense = KNeighborsClassifierCV().fit(X, y)
     request.getfixturevalue("few_are_many")
     model = KNeighborsClassifierCV().fit(X, y)
-    assert isinstance(model._index, CellIndex)
+    assert isinstance(model._index, BoxIndex)
     np.testing.assert_array_equal(model.cv_errors_, dense.cv_errors_)
     assert model.n_neighbors_ == dense.n_neighbors_
     np.testing.assert_allclose(model.predict_proba(new), dense.predict_proba(new), rtol=1e-14)

@@ -279,13 +279,13 @@ class FieldClassifier(MetricClassifier):
         return value
 
     def _map(self, method: Any, X: Any) -> Any:
-        """Apply to the distances of new points, a chunk at a time, what a predictor offers."""
+        """Apply to new points or their distances, a chunk at a time, what a predictor offers."""
         check_is_fitted(self)
         X = check_new_points(self, X)
         predictor = self._current_predictor()
         function = method(predictor)
         space = self.metric_space_
-        measure = space.place if isinstance(self.family_, NearField) else space.distances_to
+        measure = space.place if predictor.takes_points else space.distances_to
         return map_chunks(
             lambda chunk: function(measure(chunk)),
             X,

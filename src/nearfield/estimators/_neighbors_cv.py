@@ -15,7 +15,7 @@ from nearfield.estimators._settings import check_choice, check_common, make_rng
 from nearfield.estimators._validation import check_new_points, check_training_data
 from nearfield.estimators._votes import leave_one_out_errors, list_shares, outvoted, vote_shares
 from nearfield.near._rows import without_themselves
-from nearfield.near.cell_index import CellIndex
+from nearfield.near.box_index import BoxIndex
 from nearfield.near.quick_index import quick_index
 from nearfield.prediction import map_chunks
 
@@ -181,14 +181,14 @@ class KNeighborsClassifierCV(MetricClassifier):
         is_given = is_named(self.metric, "precomputed")
         return n_points > _settings.MAX_DENSE_POINTS and not is_given
 
-    def _make_index(self, space: MetricSpace) -> NeighborIndex | CellIndex:
+    def _make_index(self, space: MetricSpace) -> NeighborIndex | BoxIndex:
         return quick_index(
             space.points, metric=space.metric, metric_params=space.params, search=self.search
         )
 
     def _errors_by_lists(
         self,
-        index: NeighborIndex | CellIndex,
+        index: NeighborIndex | BoxIndex,
         points: Any,
         labels: NDArray[np.int64],
         sites: NDArray[np.int64],

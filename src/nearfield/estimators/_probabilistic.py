@@ -11,7 +11,8 @@ from nearfield.estimators._metric import MetricSpace
 from nearfield.estimators._near import NearFieldFit
 from nearfield.estimators._settings import check_choice
 from nearfield.families import NeighborFamily
-from nearfield.near.list_predictor import ListPredictor
+from nearfield.near._measure import Ruler
+from nearfield.near.list_predictor import BoxPredictor, ListPredictor
 from nearfield.near.lists import NeighborLists
 
 NEIGHBORHOODS = ("symmetric", "directed")
@@ -134,7 +135,12 @@ class ProbabilisticKNeighborsClassifier(FieldClassifier):
         family: Any = self.family_
         if not isinstance(family, NeighborLists):
             return super()._make_predictor()
-        return ListPredictor(self.posterior_, family, self.labels_, self.predictive)  # type: ignore[arg-type]
+        space = self.metric_space_
+        power = Ruler(space.metric, space.params).power(space.points)
+        arguments = self.posterior_, family, self.labels_, self.predictive
+        if power is None:
+            return ListPredictor(*arguments)  # type: ignore[arg-type]
+        return BoxPredictor(*arguments, points=space.points, power=power)  # type: ignore[arg-type]
 
     @property
     def _is_directed(self) -> bool:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from nearfield.distances.neighbors import NeighborIndex
 from nearfield.inference._progress import progress
 from nearfield.near._measure import Ruler
-from nearfield.near.cell_index import CellIndex
+from nearfield.near.box_index import BoxIndex
 from nearfield.near.cells import MAX_EXACT
 from nearfield.near.normalizers import Normalizers
 from nearfield.near.scales import TabulatedScales
@@ -23,7 +23,7 @@ _N_TARGETS = 256  # at once
 
 def sum_normalizers_by_rows(
     points: Any,
-    index: NeighborIndex | CellIndex,
+    index: NeighborIndex | BoxIndex,
     references: NDArray[np.int64],
     ruler: Ruler,
     scales: TabulatedScales,

@@ -13,7 +13,7 @@ from nearfield.inference._progress import progress
 from nearfield.near._measure import Ruler
 from nearfield.near._rows import sum_normalizers_by_rows, without_themselves
 from nearfield.near._summing import SummingField
-from nearfield.near.cell_index import CellIndex
+from nearfield.near.box_index import BoxIndex
 from nearfield.near.cells import n_cells, nearest_centre, sort_into_cells
 from nearfield.near.drawn import reference_rows, site_rows
 from nearfield.near.normalizers import Normalizers, exact_sums, sum_normalizers
@@ -124,9 +124,7 @@ class NearField(SummingField):
             cells = sort_into_cells(
                 points, centres, points[references], seed, power=power, cell_of=cell_of
             )
-        index = quick_index(
-            points, metric=metric, metric_params=ruler.params, search=search, cells=cells
-        )
+        index = quick_index(points, metric=metric, metric_params=ruler.params, search=search)
         nearest = _nearest_distances(points, references[:N_PROBED], index)
         low, high = scale_range = usual_scales(kernel, nearest, longest)
         scales = TabulatedScales.covering(kernel, low, high)
@@ -304,14 +302,13 @@ class NearField(SummingField):
         return support.out + support.back if is_joint else support.out
 
     @cached_property
-    def index(self) -> NeighborIndex | CellIndex:
+    def index(self) -> NeighborIndex | BoxIndex:
         """The index over the points."""
         return quick_index(
             self.points,
             metric=self.metric,
             metric_params=self.metric_params,
             search=self.search,
-            cells=None if self.power is None else self.cells,
         )
 
     @cached_property
@@ -320,7 +317,7 @@ class NearField(SummingField):
 
 
 def _nearest_distances(
-    points: Any, rows: NDArray[np.int64], index: NeighborIndex | CellIndex
+    points: Any, rows: NDArray[np.int64], index: NeighborIndex | BoxIndex
 ) -> NDArray[np.float64]:
     """Measure to the nearest point that is not in the same place, where one is found."""
     n_found = min(N_PROBED_NEIGHBORS, points.shape[0])

@@ -11,7 +11,7 @@ from nearfield.distances.neighbors import NeighborIndex
 from nearfield.field import LabelField
 from nearfield.inference._progress import progress
 from nearfield.near._rows import without_themselves
-from nearfield.near.cell_index import CellIndex
+from nearfield.near.box_index import BoxIndex
 from nearfield.weights import tie_groups
 
 _N_AT_ONCE = 512
@@ -37,7 +37,7 @@ class ListSearch:
     ----------
     points : ndarray or sparse matrix, shape (n, n_features)
     labels : ndarray of int, shape (n,)
-    index : NeighborIndex or CellIndex
+    index : NeighborIndex or BoxIndex
         Over the points.
     sites : ndarray of int, shape (m,)
         The training points whose conditionals count.
@@ -47,7 +47,7 @@ class ListSearch:
 
     points: Any = field(repr=False)
     labels: NDArray[np.int64] = field(repr=False)
-    index: NeighborIndex | CellIndex
+    index: NeighborIndex | BoxIndex
     sites: NDArray[np.int64] = field(repr=False)
     n_jobs: int | None = None
     verbose: int = 0
@@ -74,7 +74,7 @@ class ListSearch:
         n_points = len(self.labels)
         distances = np.empty((n_points, n_neighbors))
         # Neighbours in turn: what one reads of the others serves the next.
-        order = self.index.order if isinstance(self.index, CellIndex) else np.arange(n_points)
+        order = self.index.order if isinstance(self.index, BoxIndex) else np.arange(n_points)
         place_of_site = np.full(n_points, -1, dtype=np.int32)
         place_of_site[self.sites] = np.arange(len(self.sites))
 

@@ -43,6 +43,7 @@ class NearPredictor:
     family: NearField = field(repr=False)
     predictive: str = "joint"
 
+    takes_points = True
     chunk_size = 256
 
     def probabilities(self, points: Any) -> Floats:

@@ -76,6 +76,8 @@ class Predictor:
     labels: NDArray[np.int64] = field(repr=False)
     predictive: str = "joint"
 
+    takes_points = False  # but their distances
+
     def __post_init__(self) -> None:
         n_points, n_classes = self.family.n_points, self.family.n_classes
         # The only assignment to a frozen predictor: the labels in the form that kernels need.

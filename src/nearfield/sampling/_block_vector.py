@@ -1,4 +1,4 @@
-"""Distances to eight points at a time, as one vector of float32 numbers.
+"""Distances to eight points or boxes at a time, as one vector of float32 numbers.
 
 Written in the compiler's own terms, for it does not find eight sums to be one vector by itself: by
 these the distances take a quarter of the time.
@@ -34,17 +34,38 @@ def store_sizes(typing_context, relative, blocks, block, powers, place):
 
 
 @intrinsic
-def squares_within(typing_context, relative, blocks, block, limit):
-    """Tell which squared distances are not above a limit: bit k of the number is point k."""
-    signature = types.int64(relative, blocks, types.int64, types.float32)
-    return signature, _comparing(add_square)
+def keep_squares(typing_context, relative, blocks, block, powers, bounds, limit):
+    """Store the squared distances in the first eight places; tell which are not too large.
+
+    Those that are not above the limit, or not above the bound of the point: bounds has eight
+    numbers a block, or is None. Bit k of the number is point k.
+    """
+    signature = types.int64(relative, blocks, types.int64, powers, bounds, types.float32)
+    return signature, _keeping(add_square, _gap_to_points)
 
 
 @intrinsic
-def sizes_within(typing_context, relative, blocks, block, limit):
-    """Tell which Manhattan distances are not above a limit: bit k of the number is point k."""
-    signature = types.int64(relative, blocks, types.int64, types.float32)
-    return signature, _comparing(add_size)
+def keep_sizes(typing_context, relative, blocks, block, powers, bounds, limit):
+    """Do so with Manhattan distances."""
+    signature = types.int64(relative, blocks, types.int64, powers, bounds, types.float32)
+    return signature, _keeping(add_size, _gap_to_points)
+
+
+@intrinsic
+def keep_box_squares(typing_context, point, boxes, node, powers, bounds, limit):
+    """Do as `keep_squares` with the boxes of a node, by the squared distance of the nearest place.
+
+    boxes has the shape (n_nodes, n_features, 2, 8): the lows and the highs of eight boxes.
+    """
+    signature = types.int64(point, boxes, types.int64, powers, bounds, types.float32)
+    return signature, _keeping(add_square, _gap_to_boxes)
+
+
+@intrinsic
+def keep_box_sizes(typing_context, point, boxes, node, powers, bounds, limit):
+    """Do so with Manhattan distances."""
+    signature = types.int64(point, boxes, types.int64, powers, bounds, types.float32)
+    return signature, _keeping(add_size, _gap_to_boxes)
 
 
 @intrinsic
@@ -107,17 +128,25 @@ def _storing(add):
     def generate(context, builder, signature, arguments):
         powers = context.make_array(signature.args[3])(context, builder, arguments[3]).data
         place = builder.bitcast(builder.gep(powers, [arguments[4]]), VECTOR.as_pointer())
-        total = _measured(context, builder, signature, arguments, add)
+        total = _measured(context, builder, signature, arguments, add, _gap_to_points)
         builder.store(total, place, align=SIZE)
         return context.get_dummy_value()
 
     return generate
 
 
-def _comparing(add):
+def _keeping(add, gap):
     def generate(context, builder, signature, arguments):
-        total = _measured(context, builder, signature, arguments, add)
-        return bits_within(builder, total, repeated(builder, arguments[3]))
+        powers = context.make_array(signature.args[3])(context, builder, arguments[3]).data
+        total = _measured(context, builder, signature, arguments, add, gap)
+        builder.store(total, builder.bitcast(powers, VECTOR.as_pointer()), align=SIZE)
+        limit = repeated(builder, arguments[5])
+        if not isinstance(signature.args[4], types.NoneType):
+            bounds = context.make_array(signature.args[4])(context, builder, arguments[4]).data
+            rows = builder.bitcast(bounds, VECTOR.as_pointer())
+            bound = builder.load(builder.gep(rows, [arguments[2]]), align=SIZE)
+            limit = _larger(builder, bound, limit)
+        return bits_within(builder, total, limit)
 
     return generate
 
@@ -129,7 +158,7 @@ def bits_within(builder, total, limit):
     return builder.zext(builder.bitcast(is_within, ir.IntType(8)), ir.IntType(64))
 
 
-def _measured(context, builder, signature, arguments, add):
+def _measured(context, builder, signature, arguments, add, gap):
     """Add up over the features: the distances of the point to those of the block, as a vector."""
 
     def array(number):
@@ -137,14 +166,33 @@ def _measured(context, builder, signature, arguments, add):
 
     relative, rows = array(0), builder.bitcast(array(1).data, VECTOR.as_pointer())
     (n_features,) = cgutils.unpack_tuple(builder, relative.shape)
-    first = builder.mul(arguments[2], n_features)  # row of eight
+    first = builder.mul(arguments[2], n_features)
     total = cgutils.alloca_once_value(builder, ir.Constant(VECTOR, [0.0] * 8))
     with cgutils.for_range(builder, n_features) as loop:
         value = builder.load(builder.gep(relative.data, [loop.index]), align=SIZE)
-        others = builder.load(builder.gep(rows, [builder.add(first, loop.index)]), align=SIZE)
-        gap = builder.fsub(repeated(builder, value), others)
-        builder.store(add(builder, builder.load(total), gap), total)
+        apart = gap(builder, repeated(builder, value), rows, builder.add(first, loop.index))
+        builder.store(add(builder, builder.load(total), apart), total)
     return builder.load(total)
+
+
+def _gap_to_points(builder, value, rows, place):
+    return builder.fsub(value, builder.load(builder.gep(rows, [place]), align=SIZE))
+
+
+def _gap_to_boxes(builder, value, rows, place):
+    """Measure how far a value is below the lowest, or above the highest: zero between them."""
+    two, one = ir.Constant(place.type, 2), ir.Constant(place.type, 1)
+    first = builder.mul(place, two)
+    low = builder.load(builder.gep(rows, [first]), align=SIZE)
+    high = builder.load(builder.gep(rows, [builder.add(first, one)]), align=SIZE)
+    below, above = builder.fsub(low, value), builder.fsub(value, high)
+    # What is not a number, since it was too large, becomes zero: no box is missed.
+    outside = _larger(builder, below, above)
+    return _larger(builder, outside, ir.Constant(VECTOR, [0.0] * 8))
+
+
+def _larger(builder, first, second):
+    return builder.select(builder.fcmp_ordered(">", first, second), first, second)
 
 
 def repeated(builder, value):

@@ -14,8 +14,11 @@ from nearfield.sampling.selection import bound_of_smallest, places_below, sorted
 from nearfield.sampling.steps import average_pieces
 from nearfield.weights import TIE_TOLERANCE
 
-_BELOW = 1.0 - TIE_TOLERANCE
-_ABOVE = 1.0 + 4.0 * TIE_TOLERANCE  # past all that may tie with a distance
+BELOW = 1.0 - TIE_TOLERANCE
+"""Times a distance: what is not closer ties with it."""
+
+ABOVE = 1.0 + 4.0 * TIE_TOLERANCE
+"""Times a distance: past all that may tie with it."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -39,7 +42,7 @@ def nearest_others(distances, nearest, n_as_near):
 def end_of_ties(rising, place):
     """Find the first of rising distances, past a place, that does not tie with the one before."""
     place += 1
-    while place < rising.shape[0] and rising[place] * _BELOW <= rising[place - 1]:
+    while place < rising.shape[0] and rising[place] * BELOW <= rising[place - 1]:
         place += 1
     return place
 
@@ -51,16 +54,17 @@ def neighbor_support(distances, labels, ks, nearest, n_as_near, is_joint, suppor
     n_classes = support.shape[2]
     corners = np.empty((k_max + 2, n_classes))
     rooms = np.empty((3, n_points + 1), dtype=np.int64)
-    reaches = nearest[:, k_max - 1] * _ABOVE
+    reaches = nearest[:, k_max - 1] * ABOVE
     bound = np.median(reaches)
     for i in range(distances.shape[0]):
         corners[:] = 0.0
         bound = bound_of_smallest(distances[i], k_max, bound)
-        n_near = sorted_below(distances[i], bound * _ABOVE, rooms[0], rooms[1], rooms[2])
+        n_near = sorted_below(distances[i], bound * ABOVE, rooms[0], rooms[1], rooms[2])
         add_own_neighbors(distances[i], labels, rooms[0, :n_near], corners)
         if is_joint:
             n_hearing = places_below(distances[i], reaches, rooms[1])
-            add_listeners(distances[i], labels, rooms[1, :n_hearing], nearest, n_as_near, corners)
+            hearing = rooms[1, :n_hearing]
+            add_listeners(distances[i][hearing], hearing, labels, nearest, n_as_near, corners)
         sum_ramps(corners, ks, support[i])
 
 
@@ -92,7 +96,7 @@ def add_own_neighbors(row, labels, near, corners):
     first = 0
     while first < near.shape[0]:
         last = first + 1
-        while last < near.shape[0] and row[near[last]] * _BELOW <= row[near[last - 1]]:
+        while last < near.shape[0] and row[near[last]] * BELOW <= row[near[last - 1]]:
             last += 1
         for place in range(first, last):
             add_ramp(corners, labels[near[place]], first, last, 1.0 / (last - first))
@@ -100,13 +104,14 @@ def add_own_neighbors(row, labels, near, corners):
 
 
 @register_jitable
-def add_listeners(row, labels, hearing, nearest, n_as_near, corners):
-    """Add the training points of which the new point would be a near neighbour."""
+def add_listeners(distances, hearing, labels, nearest, n_as_near, corners):
+    """Add the training points, so far away, of which the new point would be a near neighbour."""
     k_max = nearest.shape[1]
-    for j in hearing:
-        n_closer = np.searchsorted(nearest[j], row[j] * _BELOW)
+    for t in range(hearing.shape[0]):
+        j, distance = hearing[t], distances[t]
+        n_closer = np.searchsorted(nearest[j], distance * BELOW)
         n_until = n_closer
-        while n_until < k_max and nearest[j, n_until] * _BELOW <= row[j]:
+        while n_until < k_max and nearest[j, n_until] * BELOW <= distance:
             n_until += 1
         if n_until == k_max and n_closer < k_max:
             n_until = n_as_near[j]  # ties go on among those that were not kept
