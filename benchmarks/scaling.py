@@ -31,11 +31,12 @@ SIZES = (10_000, 30_000, 100_000)
 
 
 def main(sizes=SIZES, path=None):
-    print(f"near field, {N_BESIDE:,} points, 10 features, 4 classes: CPU seconds, one thread")
-    print(beside_scikit_learn(), flush=True)
+    # First, while this process is small: one that it starts counts its memory too.
     print(f"as n grows: CPU seconds of fit and of predicting {N_TEST:,} points, peak memory")
     results = [measured(n) for n in sizes]
     print(growth(results), flush=True)
+    print(f"near field, {N_BESIDE:,} points, 10 features, 4 classes: CPU seconds, one thread")
+    print(beside_scikit_learn(), flush=True)
     if path is not None:
         draw(results, path)
 

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from nearfield.dask._shards import Shard, is_among
 from nearfield.distances.neighbors import NeighborIndex
 from nearfield.near._measure import Ruler
+from nearfield.near.box_index import BoxIndex
 from nearfield.near.normalizers import Normalizers
+from nearfield.near.quick_index import quick_index
 
 _N_MERGED = 8  # lists at once
 
@@ -39,7 +41,7 @@ def find_nearest(
     Parameters
     ----------
     shards : sequence of Delayed Shard
-    indexes : sequence of Delayed NeighborIndex
+    indexes : sequence of Delayed indexes
         Of the shards.
     points : Delayed ndarray, shape (m, n_features)
     n_neighbors : int or Delayed int
@@ -77,17 +79,18 @@ def gather_table(
     return delayed(stack)(parts)
 
 
-def build_index(shard: Shard, ruler: Ruler, search: str) -> NeighborIndex | None:
+def build_index(shard: Shard, ruler: Ruler, search: str) -> NeighborIndex | BoxIndex | None:
     """Build the index of a shard; none if it is empty."""
     if len(shard.rows) == 0:
         return None
-    return NeighborIndex.of(
-        shard.points, metric=ruler.metric, metric_params=ruler.params, search=search
-    )
+    return quick_index(shard.points, metric=ruler.metric, metric_params=ruler.params, search=search)
 
 
 def _search(
-    shard: Shard, index: NeighborIndex | None, points: NDArray[np.float64], n_neighbors: int
+    shard: Shard,
+    index: NeighborIndex | BoxIndex | None,
+    points: NDArray[np.float64],
+    n_neighbors: int,
 ) -> Found:
     n_found = min(n_neighbors, len(shard.rows))
     if index is None or len(points) == 0:

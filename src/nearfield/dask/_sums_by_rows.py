@@ -35,7 +35,7 @@ def sum_by_rows(
     ----------
     settings : Settings
     shards : sequence of Delayed Shard
-    indexes : sequence of Delayed NeighborIndex
+    indexes : sequence of Delayed indexes
         Of the shards.
     references : Delayed Shard
     outline : Delayed SomeRows

@@ -71,9 +71,9 @@ class DistanceNeighborsClassifier(FieldClassifier):
     verbose : int
         From 1 on, the engine shows its progress on a terminal.
     search : {"exact", "approximate"}
-        How near neighbours are found: by the trees or brute force of scikit-learn, or, for
-        Euclidean distances, by an approximate index of faiss (``pip install nearfield[ann]``).
-        New points need no search then: those in the cells around them are measured anyway.
+        How near neighbours are found: exactly, or, for Euclidean distances, by an approximate
+        index of faiss (``pip install nearfield[ann]``). New points need no search then: those in
+        the cells around them are measured anyway.
 
     Attributes
     ----------
