@@ -57,13 +57,14 @@ def find_cut(tours: Tours) -> Cut | None:
 
 
 def fewest_between(agreements: NDArray[np.float64]) -> float:
-    """Find the agreement with the fewest draws around it, beside the most on either side."""
+    """Find the middle of where draws are few, beside the most on either side."""
     counts, edges = np.histogram(agreements, _N_BINS)
     around = np.convolve(counts, np.ones(_SMOOTHED), "same")
     most = np.maximum.accumulate
     depths = np.minimum(most(around), most(around[::-1])[::-1]) / (1.0 + around)
-    deepest = depths.argmax()
-    return float(edges[deepest : deepest + 2].mean())
+    deep = np.flatnonzero(depths > 0.5 * depths.max())
+    middle = deep[len(deep) // 2]
+    return float(edges[middle : middle + 2].mean())
 
 
 def parted(

@@ -8,6 +8,7 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from nearfield._checks import check_generator, check_positive
+from nearfield._threads import one_blas_thread
 from nearfield.field import LabelField
 from nearfield.inference._flat import (
     FROZEN,
@@ -72,9 +73,10 @@ def log_partition_curve(
             f"Expected finite betas of shape (m,) with m >= 1; got {betas!r}. Give a list of betas."
         )
     check_positive(target_error, "target_error")
-    estimate = touring_log_partition(rng, field, betas, target_error, _MAX_SWEEPS)
-    if estimate is None:
-        estimate = _flat_log_partition(rng, field, betas, target_error)
+    with one_blas_thread():
+        estimate = touring_log_partition(rng, field, betas, target_error, _MAX_SWEEPS)
+        if estimate is None:
+            estimate = _flat_log_partition(rng, field, betas, target_error)
     _warn_if_short(field, betas, estimate)
     return estimate.log_z, estimate.error
 
