@@ -100,6 +100,12 @@ def field_of_groups():
     return LabelField.from_weights(gaussian_weights(distances, 0.25), 3)
 
 
+def test_the_flat_chain_alone_gives_the_curve(monkeypatch):
+    monkeypatch.setattr(curve, "touring_log_partition", lambda *_: None)
+    exact = uniform_log_partition(20, 3, BETAS)
+    check_curves(uniform_field(20, 3), BETAS, exact, n_seeds=3, max_error=0.1)
+
+
 @pytest.mark.long
 def test_a_flat_chain_that_freezes_in_groups_warns(field_of_groups, monkeypatch):
     monkeypatch.setattr(curve, "touring_log_partition", lambda *_: None)
