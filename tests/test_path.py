@@ -168,6 +168,16 @@ def test_draws_in_two_heaps_are_cut_between_them(rng):
     assert 16.0 < fewest_between(heaps) < 31.0
 
 
+def test_no_cut_is_made_for_chains_that_freeze_below_zero(monkeypatch):
+    monkeypatch.setattr(_tour_curve, "find_cut", pytest.fail)
+    links = 1.0 * (np.random.default_rng(0).random((11, 11)) < 0.4)
+    np.fill_diagonal(links, 0.0)
+    field = LabelField.from_weights(links + links.T, 2)
+    betas = np.linspace(-4.0, 1.0, 6)
+    assert touring_log_partition(np.random.default_rng(0), field, betas, 0.03, 10**6) is None
+    check_curves(field, betas, log_partition(field, betas), n_seeds=2, max_error=0.15)
+
+
 def test_no_cut_is_made_where_not_all_draws_come_to_order(random_field):
     chains = TouringChains.start(np.random.default_rng(0), random_field(20, 3), 0.0, 0.5)
     assert find_cut(chains.tour(np.random.default_rng(1), 12)) is None

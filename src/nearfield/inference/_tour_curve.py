@@ -46,7 +46,8 @@ def touring_log_partition(
     at_zero = log_partition_at_zero(field)
     whole = _Part(chains, chains.tour(rng, _N_FIRST), at_zero)
     found = _with_enough_draws(rng, field, [whole], betas, target_error, max_draws)
-    cut = find_cut(whole.tours) if found is None else None
+    # Below zero chains may freeze, which no cut helps: there is no order there to jump to.
+    cut = find_cut(whole.tours) if found is None and betas.min() >= 0.0 else None
     if cut is None:
         return found
     below, above = parted(rng, field, chains, whole.tours, cut)
