@@ -221,14 +221,8 @@ def _lag(tours: Tours, corrected, spreads, integrals):
     those at zero, on the way back too far. Log z is between what the two ways say (as work is more
     than free energy on any way), so that they show what the errors leave out.
     """
-    n_rungs = len(tours.betas)
-    cells = (tours.is_back * N_GROUPS + tours.groups) * n_rungs + tours.points
-    shape = 2, N_GROUPS, n_rungs
-    counts = np.bincount(cells, minlength=np.prod(shape)).reshape(shape)
-    sums = np.bincount(cells, corrected, np.prod(shape)).reshape(shape)
-    means = sums / np.maximum(counts, 1)
-    is_unknown = tours.betas != 0.0  # and at zero no chain is on its way back
-    out, back = (means * is_unknown) @ integrals.T
+    is_unknown = tours.betas != 0.0
+    out, back = (tours.means_by_way(corrected) * is_unknown) @ integrals.T
     lags = 0.5 * (back - out) * np.sign(integrals.sum())
     surely = lags.mean(axis=0) - _SURE * lags.std(axis=0, ddof=1) / np.sqrt(N_GROUPS)
     between = (0.5 * (out + back)).var(axis=0, ddof=1)

@@ -38,21 +38,18 @@ class Cut(NamedTuple):
 
 
 def find_cut(tours: Tours) -> Cut | None:
-    """Part draws where there are fewest; None if not all are above somewhere."""
+    """Part draws at zero and above where there are fewest; None if not all are above somewhere."""
     cut = fewest_between(tours.agreements)
-    order = np.argsort(tours.betas)
-    n_above = np.bincount(tours.points, tours.agreements >= cut, len(order))
-    shares, betas = (n_above / tours.counts)[order], tours.betas[order]
-    is_mixed = np.flatnonzero(shares < 1.0)
-    at_zero = shares[betas == 0.0][0]
-    if is_mixed[-1] == len(betas) - 1 or 1.0 - at_zero < _MIN_SHARE:
+    shares = np.bincount(tours.points, tours.agreements >= cut) / tours.counts
+    last_mixed = np.flatnonzero(shares < 1.0)[-1]
+    if last_mixed == len(shares) - 1 or 1.0 - shares[0] < _MIN_SHARE:
         return None
-    some_above = np.flatnonzero(shares > 0.0)[0]
+    first_mixed = np.flatnonzero(shares > 0.0)[0]
     return Cut(
         cut,
-        float(np.log1p(-at_zero)),
-        max(float(betas[max(some_above - 1, 0)]), 0.0),
-        float(betas[is_mixed[-1] + 1]),
+        float(np.log1p(-shares[0])),
+        float(tours.betas[max(first_mixed - 1, 0)]),
+        float(tours.betas[last_mixed + 1]),
     )
 
 
@@ -72,18 +69,17 @@ def parted(
 ) -> list[TouringChains]:
     """Start chains on either side of a cut, the lower ones at zero, the upper ones in order."""
     is_above = tours.agreements >= cut.agreement
-    below = _rungs_of(tours, ~is_above, tours.betas.min(), cut.first_above)
-    above = _rungs_of(tours, is_above, cut.last_below, tours.betas.max())
-    lower = Ladder.from_zero(below[below > 0.0], below[below < 0.0][::-1])
+    below = _rungs_of(tours, ~is_above, 0.0, cut.first_above)
+    above = _rungs_of(tours, is_above, cut.last_below, tours.betas[-1])
     labels = labels_at_zero(rng, field, N_GROUPS)
-    while (is_out := field_agreements(field, labels) >= cut.agreement).any():
+    while (is_out := _agreements(field, labels) >= cut.agreement).any():
         labels[is_out] = labels_at_zero(rng, field, int(is_out.sum()))
     return [
         TouringChains(
             chains.stack,
-            lower,
+            Ladder.from_zero(below[1:], np.empty(0)),
             labels,
-            (lower.betas > 0.0) & (lower.betas <= cut.last_below),
+            (below > 0.0) & (below <= cut.last_below),
             (-np.inf, cut.agreement),
         ),
         TouringChains(
@@ -96,8 +92,7 @@ def parted(
     ]
 
 
-def field_agreements(field: LabelField, labelings: NDArray[np.int8]) -> NDArray[np.float64]:
-    """Compute the agreement of each labeling."""
+def _agreements(field: LabelField, labelings: NDArray[np.int8]) -> NDArray[np.float64]:
     return np.array([field.agreement(labels.astype(np.int64)) for labels in labelings])
 
 
@@ -106,7 +101,6 @@ def _rungs_of(tours: Tours, is_inside, low: float, high: float) -> NDArray[np.fl
     counts = np.bincount(tours.points, is_inside, len(tours.betas))
     sums = np.bincount(tours.points, is_inside * tours.agreements, len(tours.betas))
     known = np.flatnonzero(counts >= _MIN_DRAWS)
-    known = known[np.argsort(tours.betas[known])]
     return rungs_between(tours.betas[known], sums[known] / counts[known], low, high)
 
 
@@ -122,11 +116,7 @@ def contradicts(tours: Tours, cut: Cut, shares: NDArray[np.float64]) -> bool:
     shares : ndarray, shape (K,)
         At the rungs.
     """
-    shape = 2, N_GROUPS, len(tours.betas)
-    cells = (tours.is_back * N_GROUPS + tours.groups) * shape[2] + tours.points
-    counts = np.bincount(cells, minlength=np.prod(shape)).reshape(shape)
-    is_above = tours.agreements >= cut.agreement
-    seen = np.bincount(cells, is_above, np.prod(shape)).reshape(shape) / np.maximum(counts, 1)
+    seen = tours.means_by_way(tours.agreements >= cut.agreement)
     off = _SURE * seen.std(axis=1, ddof=1) / np.sqrt(N_GROUPS) + _NEGLIGIBLE
     out, back = seen.mean(axis=1)
     is_off = (shares < out - off[0]) | (shares > back + off[1])

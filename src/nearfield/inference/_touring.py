@@ -1,7 +1,7 @@
 """Chains that tour a ladder of betas, drawing at each by cluster moves and sweeps."""
 
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,17 @@ class Tours(NamedTuple):
         """Put other draws at the same rungs behind these."""
         pairs = zip(self[1:], other[1:], strict=True)
         return Tours(self.betas, *(np.concatenate(pair) for pair in pairs))
+
+    def means_by_way(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Average values of the draws: out and back, by chain and rung, (2, N_GROUPS, K).
+
+        Zero where there are none: no chain is on its way back at zero.
+        """
+        shape = 2, N_GROUPS, len(self.betas)
+        cells = np.ravel_multi_index((self.is_back.astype(int), self.groups, self.points), shape)
+        counts = np.bincount(cells, minlength=np.prod(shape))
+        sums = np.bincount(cells, values, np.prod(shape))
+        return (sums / np.maximum(counts, 1)).reshape(shape)
 
     @property
     def counts(self) -> NDArray[np.int64]:

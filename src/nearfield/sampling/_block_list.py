@@ -17,6 +17,7 @@ from nearfield.sampling._block_vector import (
     add_size,
     add_square,
     bits_within,
+    larger,
     repeated,
 )
 
@@ -132,7 +133,7 @@ def _listing(add):
                 at = builder.add(start, ir.Constant(_LONG, t))
                 builder.store(total, builder.gep(power_rows, [at]), align=SIZE)
                 bound = builder.load(builder.gep(bound_rows, [builder.add(first, at)]), align=SIZE)
-                most = _larger(builder, bound, limit)
+                most = larger(builder, bound, limit)
                 bits = bits_within(builder, total, most)
                 origin = builder.add(number, builder.mul(at, ir.Constant(_LONG, 8)))
                 _list_bits(builder, bits, origin, places.data, listed.data, n_listed)
@@ -160,7 +161,7 @@ def _generate_eight(context, builder, signature, arguments):
         pointer = builder.bitcast(builder.gep(row, [start]), VECTOR.as_pointer())
         return builder.load(pointer, align=SIZE)
 
-    most = _larger(builder, eight(units), repeated(builder, arguments[3]))
+    most = larger(builder, eight(units), repeated(builder, arguments[3]))
     most = builder.fadd(most, repeated(builder, arguments[4]))
     n_listed = cgutils.alloca_once_value(builder, n_before)
     bits = bits_within(builder, eight(values), most)
@@ -178,10 +179,6 @@ def _list_bits(builder, bits, origin, places, listed, n_listed):
     builder.store(numbers, end, align=SIZE)
     count = builder.zext(builder.ctpop(builder.trunc(bits, _BYTE)), _LONG)
     builder.store(builder.add(n_before, count), n_listed)
-
-
-def _larger(builder, first, second):
-    return builder.select(builder.fcmp_ordered(">", first, second), first, second)
 
 
 def _measured_together(builder, point, rows, block, n_together, add):

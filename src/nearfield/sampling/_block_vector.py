@@ -145,7 +145,7 @@ def _keeping(add, gap):
             bounds = context.make_array(signature.args[4])(context, builder, arguments[4]).data
             rows = builder.bitcast(bounds, VECTOR.as_pointer())
             bound = builder.load(builder.gep(rows, [arguments[2]]), align=SIZE)
-            limit = _larger(builder, bound, limit)
+            limit = larger(builder, bound, limit)
         return bits_within(builder, total, limit)
 
     return generate
@@ -187,11 +187,12 @@ def _gap_to_boxes(builder, value, rows, place):
     high = builder.load(builder.gep(rows, [builder.add(first, one)]), align=SIZE)
     below, above = builder.fsub(low, value), builder.fsub(value, high)
     # What is not a number, since it was too large, becomes zero: no box is missed.
-    outside = _larger(builder, below, above)
-    return _larger(builder, outside, ir.Constant(VECTOR, [0.0] * 8))
+    outside = larger(builder, below, above)
+    return larger(builder, outside, ir.Constant(VECTOR, [0.0] * 8))
 
 
-def _larger(builder, first, second):
+def larger(builder, first, second):
+    """Take the larger ones of two vectors; of what is not a number, the second."""
     return builder.select(builder.fcmp_ordered(">", first, second), first, second)
 
 

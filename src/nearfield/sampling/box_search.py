@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
+from nearfield.sampling._block_list import PLACES
 from nearfield.sampling._block_vector import (
     keep_box_sizes,
     keep_box_squares,
@@ -22,10 +23,6 @@ N_AT_ONCE = WIDTH**3
 
 _ROUNDING = 2.0**-23
 _TINY = 1e-36  # smaller numbers lose their digits in single precision
-_PLACES = np.zeros((1 << WIDTH, WIDTH), dtype=np.int64)  # of the bits that are set
-for _bits in range(1 << WIDTH):
-    _set = [c for c in range(WIDTH) if _bits >> c & 1]
-    _PLACES[_bits, : len(_set)] = _set
 _COUNTS = np.array([bin(bits).count("1") for bits in range(1 << WIDTH)])
 _MORE = 1.2  # times as far as the last one of the target before: so far is looked at first
 
@@ -204,7 +201,7 @@ def note(bits, first, stop, noted, n_noted):
     if stop - first < WIDTH:
         bits &= (1 << (stop - first)) - 1
     for c in range(WIDTH):
-        noted[n_noted + c] = first + _PLACES[bits, c]
+        noted[n_noted + c] = first + PLACES[bits, c]
     return n_noted + _COUNTS[bits]
 
 
