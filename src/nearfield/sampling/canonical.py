@@ -134,15 +134,17 @@ def walk_chain(
     other_support = np.empty_like(support)
     room = np.empty((5, n_points))
     log_weights = np.empty_like(external_field)
-    parents = np.empty(n_points, dtype=np.int64)
+    parents = np.empty(n_points, dtype=np.uint32)
     classes = np.empty(n_points, dtype=np.int64)
     before = labels.copy()
     probabilities = np.empty(pair_couplings.shape[1])
-    tied = np.empty(pair_couplings.shape[1], dtype=np.int64)
+    tied = np.empty((pair_couplings.shape[1], 2), dtype=np.uint32)
     position, n_weak = np.uint64(0), 0
     for stop in range(betas.shape[0]):
         row, beta = rows[stop], betas[stop]
-        if beta > 0.0:
+        if stop > 0 and row == rows[stop - 1] and beta == betas[stop - 1]:
+            pass  # all is as it was
+        elif beta > 0.0:
             n_weak = first_above(pair_couplings[row], 0, pair_couplings.shape[1], STRONG / beta)
             strong = pair_couplings[row, n_weak:]
             fill_probabilities(strong, beta, 0.0, 1.0, probabilities[n_weak:])

@@ -79,8 +79,8 @@ def cluster_sweeps(coupling, external_field, beta, labels, tie_key, class_key, n
     n_classes = external_field.shape[0]
     (couplings, strong_pairs), weak = sort_ties(coupling, beta, n_points)
     probabilities = np.empty_like(couplings)
-    tied = np.empty(couplings.shape[0], dtype=np.int64)
-    parents = np.empty(n_points, dtype=np.int64)
+    tied = np.empty_like(strong_pairs, dtype=np.uint32)
+    parents = np.empty(n_points, dtype=np.uint32)
     sizes = np.empty(n_points, dtype=np.int64)
     n_used = np.uint64(0)
     for sweep in range(n_sweeps + is_start):
@@ -205,18 +205,16 @@ def fill_probabilities(couplings, beta, discount, share, probabilities):
 def tie_strong(pairs, probabilities, labels, parents, tied, key, n_used):
     """Tie points that agree at random, pair by pair; return how many numbers are used now.
 
-    `tied` is room for as many numbers as there are pairs.
+    `tied` is room for the points of as many pairs as there are.
     """
     n_tied = 0
     for pair in range(pairs.shape[0]):  # counted, not branched on: a processor cannot guess ties
         i, j = np.uint32(pairs[pair, 0]), np.uint32(pairs[pair, 1])
         is_tied = uniform_at(key, n_used + np.uint64(pair)) < probabilities[pair]
-        tied[n_tied] = pair
+        tied[n_tied, 0], tied[n_tied, 1] = i, j
         n_tied += is_tied & (labels[i] == labels[j])
-    for k in range(n_tied):
-        i, j = np.uint32(pairs[tied[k], 0]), np.uint32(pairs[tied[k], 1])
-        if parents[i] != parents[j]:
-            parents[find_root(parents, i)] = find_root(parents, j)
+    for k in range(n_tied - 1, -1, -1):  # where couplings ascend, the later ones find it done
+        join_groups(parents, tied[k, 0], tied[k, 1])
     return n_used + np.uint64(pairs.shape[0])
 
 
@@ -244,7 +242,7 @@ def tie_weak(ties, rate, labels, parents, key, n_used):
         pair = first_above(cumulative, begins[stretch], last, place)
         i, j = np.uint32(pairs[pair, 0]), np.uint32(pairs[pair, 1])
         if labels[i] == labels[j]:
-            parents[find_root(parents, i)] = find_root(parents, j)
+            join_groups(parents, i, j)
     return n_used
 
 
@@ -258,6 +256,15 @@ def first_above(values, start, end, place):
         else:
             start = middle + 1
     return start
+
+
+@register_jitable(inline="always")
+def join_groups(parents, i, j):
+    """Make one group of those of two points."""
+    if parents[i] != parents[j]:
+        root = find_root(parents, parents[j])
+        parents[find_root(parents, parents[i])] = root
+        parents[i], parents[j] = root, root
 
 
 @register_jitable

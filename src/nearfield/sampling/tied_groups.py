@@ -66,9 +66,9 @@ def fill_group_log_weights(
     n_weak = first_above(pair_couplings, 0, n_pairs, STRONG / beta)
     probabilities = np.empty(n_pairs - n_weak)
     fill_probabilities(pair_couplings[n_weak:], beta, 0.0, 1.0, probabilities)
-    tied = np.empty(n_pairs - n_weak, dtype=np.int64)
+    tied = np.empty((n_pairs - n_weak, 2), dtype=np.uint32)
     weak = added_couplings[:n_weak], pairs[:n_weak], begins, added_couplings[-1]
-    parents = np.empty(n_points, dtype=np.int64)
+    parents = np.empty(n_points, dtype=np.uint32)
     sizes = np.empty(n_points, dtype=np.int64)
     position = np.uint64(0)
     for m in range(n_labelings):
