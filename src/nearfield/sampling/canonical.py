@@ -5,6 +5,7 @@ field are sorted by their coupling beforehand, so that whatever beta is, the str
 are looked at one by one, are the last of them.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from nearfield.field import LabelField
 from nearfield.sampling._random import uniform_at
-from nearfield.sampling._support import add_coupling
+from nearfield.sampling._support import add_coupling, move_coupling
 from nearfield.sampling.cluster import (
     STRONG,
     draw_cluster_class,
@@ -26,7 +27,7 @@ from nearfield.sampling.cluster import (
     tie_weak,
 )
 from nearfield.sampling.drift import fill_drift
-from nearfield.sampling.gibbs import draw_class, surely_stays
+from nearfield.sampling.gibbs import draw_class_at, two_largest, upper_logit
 
 
 class FieldStack(NamedTuple):
@@ -133,7 +134,8 @@ def walk_chain(
     support = np.empty((external_field.shape[0], n_points))
     other_support = np.empty_like(support)
     room = np.empty((5, n_points))
-    log_weights = np.empty_like(external_field)
+    n_classes = external_field.shape[0]
+    of_sweep = np.empty((n_classes, 1)), np.empty(n_classes), room[0], room[1]
     parents = np.empty(n_points, dtype=np.uint32)
     classes = np.empty(n_points, dtype=np.int64)
     before = labels.copy()
@@ -180,7 +182,7 @@ def walk_chain(
                 beta,
                 labels,
                 support,
-                log_weights,
+                of_sweep,
                 (agreement, low, high),
                 key,
                 position,
@@ -219,30 +221,34 @@ def recolour(external_field, labels, parents, classes, key, position):
 
 
 @register_jitable
-def sweep_labels(
-    coupling, external_field, beta, labels, support, log_weights, within, key, position
-):
+def sweep_labels(coupling, external_field, beta, labels, support, room, within, key, position):
     """Draw every label from its full conditional; return the next unused position.
 
     A label that would take the agreement out of its bounds is left as it was; `within` is the
     agreement and its bounds.
     """
+    log_weights, cumulative, uniforms, thresholds = room
     agreement, low, high = within
-    for i in range(labels.shape[0]):
+    n_classes, n_points = support.shape
+    log_n_others = math.log(max(n_classes - 1.0, 1.0))
+    for i in range(n_points):
+        uniforms[i] = uniform_at(key, position + np.uint64(i))
+        thresholds[i] = upper_logit(uniforms[i]) + log_n_others  # as in `class_sweeps`
+    for i in range(n_points):
         old = labels[i]
-        for g in range(log_weights.shape[0]):
-            log_weights[g] = external_field[g] + beta * support[g, i]
-        uniform = uniform_at(key, position)
-        position += np.uint64(1)
-        if not surely_stays(log_weights, old, uniform):
-            new = draw_class(log_weights, old, uniform)
-            gain = support[new, i] - support[old, i]
-            if new != old and low <= agreement + gain < high:
-                agreement += gain
-                labels[i] = new
-                add_coupling(coupling, i, -1.0, support, old)
-                add_coupling(coupling, i, 1.0, support, new)
-    return position
+        for g in range(n_classes):
+            log_weights[g, 0] = external_field[g] + beta * support[g, i]
+        largest, second = two_largest(log_weights, 0)
+        log_weight = log_weights[np.uint64(old), 0]
+        if log_weight - (second if log_weight == largest else largest) > thresholds[i]:
+            continue
+        new = draw_class_at(log_weights, 0, cumulative, largest, old, uniforms[i])
+        gain = support[new, i] - support[old, i]
+        if new != old and low <= agreement + gain < high:
+            agreement += gain
+            labels[i] = new
+            move_coupling(coupling, i, support, old, new)
+    return position + np.uint64(n_points)
 
 
 @register_jitable

@@ -40,12 +40,6 @@ _EXPS[0] = 0.0  # exp(-32) and less
 _SLOPE, _CURVATURE = 1.0 / _STEPS, 0.5 / _STEPS**2
 _TOLERANCE = 2e-5  # of the sum of the weights: four times the error of the series, (1/32)^3 / 6
 
-# Upper bounds of exp on a grid from -32 to 32.
-_BOUND_RANGE = 32.0
-_BOUND_STEPS = 32.0  # a unit; the bound is within 3% of exp
-_EXP_BOUNDS = np.exp((np.arange(2 * _BOUND_RANGE * _BOUND_STEPS + 1) + 1) / _BOUND_STEPS - 32.0)
-_EXP_BOUNDS[-1] = np.inf  # beyond the range nothing is known
-
 
 def draw_labels(
     rng: np.random.Generator,
@@ -205,29 +199,8 @@ def draw_class_at(log_weights, i, cumulative, largest, current, uniform):
 
 
 @register_jitable(inline="always")
-def surely_stays(log_weights, current, uniform):
-    """Tell whether bounds alone show that `draw_class` returns the current label.
-
-    It does when uniform < p(current), or uniform * sum_g exp(log odds of g to current) < 1.
-    """
-    current_log_weight = log_weights[np.uint64(current)]  # unsigned, as in `exp_bound`
-    bound = 1.0
-    for g in range(log_weights.shape[0]):
-        if g != current:
-            bound += exp_bound(log_weights[g] - current_log_weight)
-    return uniform * bound < 1.0
-
-
-@register_jitable(inline="always")
-def exp_bound(x):
-    """Return an upper bound of exp(x), from a table."""
-    cell = (min(max(x, -_BOUND_RANGE), _BOUND_RANGE) + _BOUND_RANGE) * _BOUND_STEPS
-    return _EXP_BOUNDS[np.uint64(np.int64(cell))]  # unsigned: spares the test for a negative index
-
-
-@register_jitable(inline="always")
 def draw_class(log_weights, current, uniform):
-    """Draw a class by inversion, from the current one on so that `surely_stays` can decide.
+    """Draw a class by inversion, from the current one on: it stays if u is below its probability.
 
     Overwrites the log weights with the weights. Classes are counted, not branched on: a
     processor cannot guess them.
