@@ -118,9 +118,8 @@ def test_touring_chains_do_not_freeze_in_groups(field_of_groups):
         np.random.default_rng(0), field_of_groups, [12.0], target_error=0.1
     )
     # At a beta this large independent ties, which need no chain, are enough to know z.
-    u = group_log_weights(
-        stack_fields([field_of_groups]), 12.0, np.zeros((40_000, 143), dtype=np.int8), np.uint64(3)
-    )
+    stack, labelings = stack_fields([field_of_groups]), np.zeros((40_000, 143), dtype=np.int8)
+    u = group_log_weights(stack, 0, 12.0, labelings, np.uint64(3))
     terms = np.exp(u - u.max())
     exact = 12.0 * 0.5 * field_of_groups.coupling.sum() + u.max() + np.log(terms.mean())
     exact_error = terms.std() / terms.mean() / np.sqrt(40_000)
@@ -133,7 +132,7 @@ def test_random_ties_give_z(random_field, n_classes):
     field = random_field(8, n_classes, external_field=np.linspace(0.5, -0.3, n_classes))
     stack = stack_fields([field])
     for beta in (0.3, 1.0, 3.0):
-        u = group_log_weights(stack, beta, np.zeros((20_000, 8), dtype=np.int8), np.uint64(5))
+        u = group_log_weights(stack, 0, beta, np.zeros((20_000, 8), dtype=np.int8), np.uint64(5))
         ratios = np.exp(beta * 0.5 * field.coupling.sum() + u - log_partition(field, beta))
         assert abs(ratios.mean() - 1.0) < 4.0 * ratios.std() / np.sqrt(20_000)
 

@@ -1,4 +1,5 @@
 import warnings
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -7,6 +8,7 @@ from benchmark_sets import BENCHMARK_SETS, training_set
 from oracle import FIELDS, exact_posterior, log_partitions, tiny_family, tiny_labels, tiny_priors
 from sbc import chi_square_p_value, ecdf_p_value, sbc_ranks
 from scipy import stats
+from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from nearfield.datasets import load_crabs, load_iris, load_wine
@@ -14,15 +16,17 @@ from nearfield.distances import distance_matrix
 from nearfield.enumeration import label_distribution, log_partition
 from nearfield.families import NeighborFamily
 from nearfield.inference import Exchange, PathSampling, Priors, _grid, _stage, path
+from nearfield.inference._anchors import Anchors, tie_anchors
 from nearfield.inference._calibration import calibrated_weights
 from nearfield.inference._interpolant import LogPartition
-from nearfield.inference._mbar import mixture_of
-from nearfield.inference._pool import Pool
+from nearfield.inference._mbar import left_out_error, mixture_of
 from nearfield.inference._priors import default_priors
+from nearfield.sampling._random import draw_key
 from nearfield.sampling.agreements import PairTable
 from nearfield.sampling.canonical import Walk, stack_fields, walk_chains
 from nearfield.sampling.drift import fill_drift
 from nearfield.sampling.reweighting import fill_weights
+from nearfield.sampling.tied_groups import group_log_weights
 
 MODELS = ["gaussian", "exponential", "radius", "k"]
 N_SEEDS = 3
@@ -402,6 +406,69 @@ def test_log_z_of_some_of_the_draws_is_solved_as_if_there_were_no_others(rng):
         )
 
 
+def test_an_anchor_counts_by_its_variance(rng):
+    # Two states of the same z, which hardly overlap, and an anchor about as good as the draws.
+    n_draws, distance, n_replicates = 200, 3.0, 400
+    counts, guess, columns = np.full(2, float(n_draws)), np.zeros(2), np.ones((2 * n_draws, 1))
+    by_draws, by_anchor, by_both = np.empty((3, n_replicates))
+    variance = 4.0  # of the anchor, if it were one draw
+    for replicate in range(n_replicates):
+        places = rng.normal(size=2 * n_draws) + np.repeat([0.0, distance], n_draws)
+        log_potentials = np.stack([-0.5 * places**2, -0.5 * (places - distance) ** 2], axis=1)
+        mixture = mixture_of(log_potentials, counts, guess)
+        by_anchor[replicate] = rng.normal(scale=np.sqrt(variance / n_draws))
+        anchors = Anchors(np.array([[0.0, by_anchor[replicate]]]), np.array([np.inf, variance]))
+        by_draws[replicate] = mixture.solve(columns).shifts[1, 0]
+        solution = mixture.solve(columns, anchors)
+        by_both[replicate] = solution.shifts[1, 0]
+        again = logsumexp(log_potentials - solution.log_densities, axis=0)
+        np.testing.assert_allclose(again, solution.shifts[:, 0], atol=1e-3)
+    best = 1.0 / (1.0 / by_draws.var() + 1.0 / by_anchor.var())
+    assert best < 0.7 * min(by_draws.var(), by_anchor.var())
+    assert by_both.var() == pytest.approx(best, rel=0.1)
+    assert abs(by_both.mean()) < 4.0 * by_both.std() / np.sqrt(n_replicates)
+
+
+def test_anchors_that_contradict_the_draws_are_left_alone(rng):
+    places = rng.normal(size=8_000) + np.repeat([0.0, 0.5], 4_000)
+    log_potentials = np.stack([-0.5 * places**2, -0.5 * (places - 0.5) ** 2], axis=1)
+    mixture = mixture_of(log_potentials, np.full(2, 4_000.0), np.zeros(2))
+    anchors = Anchors(np.array([[0.0, 5.0]]), np.array([np.inf, 0.5]))
+    columns = np.ones((8_000, 1))
+    np.testing.assert_array_equal(
+        mixture.solve(columns, anchors).shifts, mixture.solve(columns).shifts
+    )
+
+
+@pytest.mark.parametrize("external_field", [None, [0.4, 0.0, -0.3]])
+def test_ties_anchor_log_z_within_its_error(rng, random_field, external_field):
+    field, n_draws = random_field(6, 3, external_field=external_field), 16_000
+    stack, betas = stack_fields([field]), np.array([0.5, 2.0, 6.0])
+    drawn = []
+    for beta in betas:
+        labelings, probabilities = label_distribution(field, beta)
+        drawn.append(labelings[rng.choice(len(labelings), n_draws, p=probabilities)])
+    tied, free = (
+        [group_log_weights(stack, 0, b, x.astype(np.int8), draw_key(rng)) for b, x in pairs]
+        for pairs in (
+            zip(betas, drawn, strict=True),
+            zip(betas, map(np.zeros_like, drawn), strict=True),
+        )
+    )
+    pool = SimpleNamespace(
+        points=np.repeat(np.arange(3), n_draws),
+        groups=np.tile(np.arange(8), 3 * n_draws // 8),
+        tied=np.concatenate(tied),
+        free=np.concatenate(free),
+    )
+    anchors = tie_anchors(pool, 8, betas * 0.5 * field.coupling.sum())
+    exact = np.asarray(log_partition(field, betas))
+    errors = np.sqrt(anchors.variance / n_draws)
+    np.testing.assert_array_less(np.abs(anchors.log_z[0] - exact), 4.0 * errors)
+    np.testing.assert_allclose(left_out_error(anchors.log_z[1:]) / errors, 1.0, atol=0.8)
+    assert errors.max() < 0.05
+
+
 @pytest.mark.parametrize("external_field", [None, [0.4, 0.0, -0.3]])
 @pytest.mark.parametrize("beta", [-1.0, 0.0, 0.8, 30.0])
 def test_the_drift_of_any_agreement_is_zero_on_average(random_field, beta, external_field):
@@ -426,13 +493,11 @@ def test_calibrated_draws_tell_more(rng, random_field):
     n_points = 200  # each a sample of its own
     drawn = rng.choice(len(labelings), size=n_points * n_draws, p=probabilities)
     points = np.repeat(np.arange(n_points), n_draws)
-    pool = Pool(
-        labelings[drawn].astype(np.int8),
-        points,
-        np.tile(np.arange(8), len(drawn) // 8),
-        drifts[drawn],
-        *np.ones((2, n_points)),
-        np.zeros(n_points, dtype=int),
+    pool = SimpleNamespace(
+        points=points,
+        groups=np.tile(np.arange(8), len(drawn) // 8),
+        drifts=drifts[drawn],
+        betas=np.full(n_points, beta),
     )
     weights = calibrated_weights(pool)
     np.testing.assert_allclose(np.bincount(points, weights[:, 0]), n_draws)

@@ -14,15 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
+from nearfield.inference._anchors import Anchors, tie_anchors
 from nearfield.inference._calibration import calibrated_weights
 from nearfield.inference._mbar import left_out_error, mixture_of
 from nearfield.inference._touring import N_GROUPS, Tours
 
 _N_CELLS = 2_000  # of agreements; the draws of one stand for each other
-_MIN_OVERLAP = 20.0  # effective draws that an anchor rests on
-_MAX_PASSES = 20  # to where an anchor is best
 _SURE = 3.0  # standard errors
 _LEFT = 0.1  # of the spread of agreements, that weights leave where drifts tell all
 _EXACT = 1e-10  # the variance of what is known
@@ -60,8 +58,9 @@ def branch_of(
     is_rooted = at_zero is not None
     log_z, n_draws = _along_rungs(tours, weights, all_betas, at_zero if is_rooted else 0.0)
     at_betas, at_rungs = log_z[:, : len(betas)], log_z[:, len(betas) :]
-    anchors = _tie_anchors(tours, weights, at_rungs[0], largest_agreement)
-    is_anchored = np.isfinite(anchors.variance)
+    anchors = tie_anchors(tours, N_GROUPS, tours.betas * largest_agreement)
+    anchors.log_z[:, ~anchors.is_known] = at_rungs[0, ~anchors.is_known]
+    is_anchored = anchors.is_known
     if not (is_rooted or is_anchored.any()):
         return None
     corrected, spreads = _corrected_agreements(tours)
@@ -112,54 +111,6 @@ def _along_rungs(tours: Tours, draw_weights, betas, log_z_of_first):
     terms = np.exp(terms - log_largest[:, None])
     log_z = np.log(np.maximum(terms @ columns, 1e-300)) + log_largest[:, None]
     return log_z.T, (terms @ sizes) ** 2 / (terms**2 @ sizes)
-
-
-class Anchors(NamedTuple):
-    """Log z of each rung by itself; that along the rungs where there is no other."""
-
-    log_z: NDArray[np.float64]  # shape (1 + N_GROUPS, K), of all draws and without each group
-    variance: NDArray[np.float64]  # shape (K,), of one draw; infinite for none
-
-
-def _tie_anchors(tours: Tours, draw_weights, at_rungs, largest_agreement) -> Anchors:
-    r"""Estimate log z of rungs above zero relative to random ties (Bennett, 1976).
-
-    .. math:: z = e^{\beta S_{\max} + c}\,
-              \frac{E_\text{free}[\sigma(u - c)]}{E_\text{field}[\sigma(c - u)]}
-
-    with u the log weight of the groups that ties make, and for any c; best is where this gives c.
-    """
-    log_z = np.repeat(at_rungs[None], 1 + N_GROUPS, axis=0)
-    variance = np.full(len(tours.betas), np.inf)
-    is_tied = ~np.isnan(tours.tied)
-    for point in np.unique(tours.points[is_tied]):
-        here = np.flatnonzero(is_tied & (tours.points == point))
-        c, tied, free = _best_unit(tours.tied[here], tours.free[here])
-        if min(_n_effective(tied), _n_effective(free)) < _MIN_OVERLAP:
-            continue
-        is_left = (tours.groups[here][:, None] != np.arange(-1, N_GROUPS)).astype(float)
-        weights = draw_weights[here]
-        ratio = (free @ is_left / is_left.sum(axis=0)) / (tied @ weights / weights.sum(axis=0))
-        log_z[:, point] = tours.betas[point] * largest_agreement + c + np.log(ratio)
-        seen = tied.var() / tied.mean() ** 2 + free.var() / free.mean() ** 2
-        variance[point] = seen + 1.0 / len(here)  # something rarer may be unseen
-    return Anchors(log_z, variance)
-
-
-def _best_unit(tied: NDArray[np.float64], free: NDArray[np.float64]):
-    """Find the c of the anchor, and the two terms there."""
-    c = float(free.mean())
-    for _ in range(_MAX_PASSES):
-        terms = expit(c - tied), expit(free - c)
-        step = np.log(terms[1].mean() / terms[0].mean())
-        if abs(step) < 0.01:
-            break
-        c += step
-    return c, *terms
-
-
-def _n_effective(terms: NDArray[np.float64]) -> float:
-    return float(terms.sum() ** 2 / max((terms**2).sum(), 1e-300))
 
 
 def _corrected_agreements(tours: Tours):

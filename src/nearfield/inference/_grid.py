@@ -6,11 +6,12 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 
+from nearfield.inference._anchors import tie_anchors
 from nearfield.inference._calibration import calibrated_weights
 from nearfield.inference._interpolant import LogPartition, cubic
 from nearfield.inference._ladder import density_ranges
 from nearfield.inference._mbar import mixture_of
-from nearfield.inference._pool import Pool
+from nearfield.inference._pool import N_GROUPS, Pool
 from nearfield.inference._problem import Problem
 from nearfield.inference._quadrature import ScaleRule
 from nearfield.inference._scan import ScaleRow
@@ -44,6 +45,7 @@ class Estimates(NamedTuple):
     log_z: NDArray[np.float64]  # shape (1 + N_GROUPS, B); (1, B) if they are not from draws
     slopes: NDArray[np.float64]  # of the same shape
     n_effective: NDArray[np.float64]  # shape (B,): how many draws an estimate is worth
+    anchored_from: float  # the lowest beta that has an anchor; infinite for none
 
 
 def place_knots(problem: Problem, rows: list[ScaleRow]) -> Knots:
@@ -82,7 +84,9 @@ def estimate(
     log_potentials = at_points * pool.betas
     guess = _log_z_along(pool, log_potentials, counts, log_z_at_zero)
     weights = calibrated_weights(pool)
-    log_densities = mixture_of(log_potentials, counts, guess).solve(weights).log_densities
+    anchors = tie_anchors(pool, N_GROUPS, pool.log_highest)
+    solution = mixture_of(log_potentials, counts, guess).solve(weights, anchors)
+    log_densities = solution.log_densities
     log_density = log_densities[:, 0]
     columns = weights * np.exp(log_density[:, None] - log_densities)
     parts = [
@@ -90,7 +94,8 @@ def estimate(
         for row in range(at_rows.shape[1])
     ]
     log_z, slopes, n_effective = (np.concatenate(p, axis=-1) for p in zip(*parts, strict=True))
-    return Estimates(log_z, slopes, n_effective)
+    anchored_from = pool.betas[anchors.is_known].min(initial=np.inf)
+    return Estimates(log_z, slopes, n_effective, float(anchored_from))
 
 
 def _log_z_along(pool, log_potentials, counts, log_z_at_zero):
@@ -129,7 +134,7 @@ def read_knots(knots: Knots, rows: list[ScaleRow]) -> Estimates:
         part, curve = knots.row(row), known.log_partition
         log_z[0, part] = curve(knots.betas[part])
         slopes[0, part] = np.interp(knots.betas[part], curve.betas, curve.slopes)
-    return Estimates(log_z, slopes, np.full(len(knots.betas), np.nan))
+    return Estimates(log_z, slopes, np.full(len(knots.betas), np.nan), np.inf)
 
 
 def rows_of(

@@ -14,7 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
+
+from nearfield.inference._anchors import Anchors
 
 _N_FIRST = 2_500  # about so many draws find a first solution
 _MAX_STEPS = 100
@@ -23,6 +25,9 @@ _TOLERANCE = 1e-4  # of the draws, that a state may have too many or too few at 
 _RIDGE = 1e-9
 _MAX_CORRECTIONS = 50
 _CORRECTED = 1e-4  # in log z
+_SLOW = 0.3  # a step that is longer than so much of the last one
+_LEAST_LEFT = 0.1  # of the draws of a state, that anchors leave it
+_LEAST_VARIANCE = 20.0  # of an anchor, that of all draws at its state
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,49 +40,128 @@ class Mixture:
     ratios: NDArray[np.float64]  # shape (M, K): N_k q_k(y_m) / (z_k exp(offset_m)), z as guessed
     counts: NDArray[np.float64]  # shape (K,)
     offsets: NDArray[np.float64]  # shape (M,)
+    guess: NDArray[np.float64]  # shape (K,)
 
-    def solve(self, weights: NDArray[np.float64]) -> "Solution":
+    def solve(self, weights: NDArray[np.float64], anchors: Anchors | None = None) -> "Solution":
         r"""Find log z of all states, for each column of weights of the draws, shape (M, C).
 
         Newton's method on the convex :math:`\sum_m \log D_m + \sum_k N_k \log z_k` of some of the
         draws; from there all columns in steps of the same curvature. They end when log z moves no
         more: an excess of draws that looks small can stand for a large error of log z where
         states hardly overlap.
+
+        With anchors, log z is what is most probable given these too; without them if they
+        contradict the draws so much that no log z is.
         """
         first = self._first_shift(weights[:, 0])
+        if anchors is not None and anchors.is_known.any():
+            pull = _pull_of(anchors, self.counts, self.guess)
+            start = np.where(anchors.is_known, pull.targets[:, 0], first)
+            solution = self._corrected(start, weights, pull)
+            if solution is not None:
+                return solution
+        solution = self._corrected(first, weights, _no_pull(len(first)))
+        assert solution is not None
+        return solution
+
+    @property
+    def _some(self) -> slice:
+        """Draws that are enough for a rough answer."""
+        return slice(None, None, max(len(self.ratios) // _N_FIRST, 1))
+
+    def _corrected(self, first, weights, pull: "_Pull") -> "Solution | None":
+        """Go from log z for some of the draws to that for all; None if there is no way."""
         parts = weights.sum(axis=0) / self.counts.sum()
-        factor = cho_factor(_curvature(self.ratios, first, weights[:, 0])[1])
         shifts = np.repeat(first[:, None], weights.shape[1], axis=1)
+        factor = None
         last, damping = np.inf, np.ones(weights.shape[1])
         for _ in range(_MAX_CORRECTIONS):
-            inverse = np.exp(-shifts)
-            totals = inverse * (self.ratios.T @ (weights / (self.ratios @ inverse)))
-            excess = totals - self.counts[:, None] * parts
-            steps = cho_solve(factor, excess[1:]) / parts
+            counts = pull.counts(self.counts, shifts)
+            inverse = np.exp(-shifts) * (counts / self.counts[:, None])
+            sums = self.ratios @ inverse
+            excess = inverse * (self.ratios.T @ (weights / sums)) - counts * parts
+            if factor is None:
+                mixed = self.ratios[self._some] * inverse[:, 0]
+                some_weights = weights[self._some, 0]
+                some_weights = some_weights * (counts[:, 0].sum() / some_weights.sum())
+                factor = lu_factor(pull.curvature(mixed, some_weights, counts[:, 0]))
+            steps = lu_solve(factor, excess[1:]) / parts
             largest = np.abs(steps).max(axis=0, initial=0.0)
             if largest.max() <= _CORRECTED:
                 break
-            damping = np.where(largest > 0.8 * last, 0.5 * damping, damping)
+            if not np.isfinite(largest).all():
+                return None
+            damping = np.where(largest > 0.8 * last, 0.5, np.minimum(2.0 * damping, 1.0))
+            if largest.max() > _SLOW * np.max(last):
+                factor = None  # by now a better one is known
             shifts[1:] += steps * (damping / np.maximum(largest, 1.0))
             last = largest
-        log_sums = np.log(self.ratios @ np.exp(-shifts))
-        return Solution(shifts, self.offsets[:, None] + log_sums + np.log(parts))
+        else:
+            if pull.strengths.any():
+                return None
+        return Solution(shifts, self.offsets[:, None] + np.log(sums) + np.log(parts))
 
     def _first_shift(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Solve for some of the draws, from anywhere."""
-        some = slice(None, None, max(len(self.ratios) // _N_FIRST, 1))
-        ratios, weights = self.ratios[some], weights[some]
+        ratios, weights = self.ratios[self._some], weights[self._some]
         counts = self.counts * (weights.sum() / self.counts.sum())
         shift = np.zeros(len(counts))
         value = _objective(ratios, counts, weights, shift)
         for _ in range(_MAX_STEPS):
-            totals, hessian = _curvature(ratios, shift, weights)
+            totals, products = _moments(ratios * np.exp(-shift), weights)
             excess = (totals - counts)[1:]
             if np.abs(excess).max(initial=0.0) <= _TOLERANCE * counts.sum():
                 break
-            step = cho_solve(cho_factor(hessian), excess)
+            step = cho_solve(cho_factor(_hessian(totals, products)), excess)
             shift, value = _descend(ratios, counts, weights, shift, value, step)
         return shift
+
+
+class _Pull(NamedTuple):
+    r"""What anchors a_k, with variances v_k of one draw, do to the mixture.
+
+    Most probable, of all distributions on the draws and with z those of the states, is the one
+    that has
+
+    .. math:: D_m = \sum_k \lambda_k \frac{q_k(y_m)}{z_k}, \qquad
+              \lambda_k = N_k + \frac{N_k}{v_k} (\log z_k - a_k)
+
+    so that a state counts for more draws than it has where log z is above its anchor; what they
+    are more or fewer is the known state's loss or gain.
+    """
+
+    strengths: NDArray[np.float64]  # shape (K,): N_k / v_k, or zero
+    targets: NDArray[np.float64]  # shape (K, C): a_k, from the guess of log z
+
+    def counts(
+        self, counts: NDArray[np.float64], shifts: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return lambda for each column of shifts, shape (K, C); no anchor can pull further."""
+        pulled = counts[:, None] + self.strengths[:, None] * (shifts - self.targets)
+        pulled[0] += counts.sum() - pulled.sum(axis=0)
+        return np.maximum(pulled, _LEAST_LEFT * counts[:, None])
+
+    def curvature(self, parts, weights, counts) -> NDArray[np.float64]:
+        """Differentiate lambda - the draws that each state has, but for the first state.
+
+        `parts`, shape (M, K), are those of the states in the mixture, `counts` their lambda.
+        """
+        totals, products = _moments(parts, weights)
+        gains = products / counts
+        from_pull = (gains - gains[:, :1]) * self.strengths
+        return np.asarray(_hessian(totals, products) + from_pull[1:, 1:])
+
+
+def _pull_of(anchors: Anchors, counts, guess) -> _Pull:
+    known = anchors.is_known
+    # A pull of three standard errors must not be worth more draws than there are.
+    variances = np.maximum(anchors.variance, _LEAST_VARIANCE / counts)
+    targets = np.where(known, anchors.log_z - guess, 0.0).T
+    return _Pull(np.where(known, counts / variances, 0.0), targets)
+
+
+def _no_pull(n_states: int) -> _Pull:
+    return _Pull(np.zeros(n_states), np.zeros((n_states, 1)))
 
 
 class Solution(NamedTuple):
@@ -92,15 +176,18 @@ def left_out_error(left_out: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.sqrt(len(left_out) - 1.0) * left_out.std(axis=0)
 
 
-def _curvature(ratios, shift, weights):
-    """Return how many draws each state has, and the second derivatives but for the first state."""
-    shares = ratios * np.exp(-shift)
-    shares /= shares.sum(axis=1, keepdims=True)
+def _moments(parts, weights):
+    """Return how many draws each state has, and the products of their shares in the draws."""
+    shares = parts / parts.sum(axis=1, keepdims=True)
     weighted = shares * weights[:, None]
-    totals = weighted.sum(axis=0)
-    hessian = (np.diag(totals) - weighted.T @ shares)[1:, 1:]
-    hessian[np.diag_indices_from(hessian)] += _RIDGE * weights.sum()
-    return totals, hessian
+    return weighted.sum(axis=0), weighted.T @ shares
+
+
+def _hessian(totals, products):
+    """Return the second derivatives but for the first state."""
+    hessian = (np.diag(totals) - products)[1:, 1:]
+    hessian[np.diag_indices_from(hessian)] += _RIDGE * totals.sum()
+    return hessian
 
 
 def _descend(ratios, counts, weights, shift, value, step):
@@ -136,4 +223,4 @@ def mixture_of(
     log_ratios = log_potentials + (np.log(counts) - guess)
     offsets = log_ratios.max(axis=1)
     log_ratios -= offsets[:, None]
-    return Mixture(np.exp(log_ratios, out=log_ratios), counts, offsets)
+    return Mixture(np.exp(log_ratios, out=log_ratios), counts, offsets, guess)

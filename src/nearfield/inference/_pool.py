@@ -11,12 +11,14 @@ from nearfield.inference._ladder import Plan
 from nearfield.inference._scan import labels_at_zero
 from nearfield.sampling.agreements import PairTable
 from nearfield.sampling.canonical import Walk, stack_fields, walk_chains
+from nearfield.sampling.tied_groups import group_log_weights
 
 N_GROUPS = 8
 """Independent groups of draws, each left out in turn to see the error."""
 
 _N_SWEEPS = 2  # between two draws
 _N_SETTLING = 1  # sweeps more when a chain has come to another point
+_LEAST_TIED = 0.1  # beta
 _MANY = 512  # labelings, whose agreements are worth a task of their own
 
 
@@ -27,31 +29,29 @@ class Pool(NamedTuple):
     points: NDArray[np.int64]  # shape (M,): where each was drawn
     groups: NDArray[np.int64]  # shape (M,)
     drifts: NDArray[np.float64]  # shape (M, 2): zero on average at every point
+    tied: NDArray[np.float64]  # shape (M,): log weight of groups of tied points; nan for none
+    free: NDArray[np.float64]  # shape (M,): the same where ties do not hang on labels
     betas: NDArray[np.float64]  # shape (K,), of the points
     scales: NDArray[np.float64]  # shape (K,)
+    log_highest: NDArray[np.float64]  # shape (K,): beta S of labels that are all the same
     parents: NDArray[np.int64]  # shape (K,): a point before each, and close to it
 
     def __add__(self, other: "Pool") -> "Pool":  # type: ignore[override]
         """Put other draws behind these; beta = 0 is one point for both."""
         n_more = len(self.betas) - 1
         points, parents = (np.where(x > 0, x + n_more, 0) for x in (other.points, other.parents))
-        return Pool(
-            np.concatenate([self.labelings, other.labelings]),
-            np.concatenate([self.points, points]),
-            np.concatenate([self.groups, other.groups]),
-            np.concatenate([self.drifts, other.drifts]),
-            np.concatenate([self.betas, other.betas[1:]]),
-            np.concatenate([self.scales, other.scales[1:]]),
-            np.concatenate([self.parents, parents[1:]]),
+        return self.extended(other._replace(points=points))._replace(
+            betas=np.concatenate([self.betas, other.betas[1:]]),
+            scales=np.concatenate([self.scales, other.scales[1:]]),
+            log_highest=np.concatenate([self.log_highest, other.log_highest[1:]]),
+            parents=np.concatenate([self.parents, parents[1:]]),
         )
 
     def extended(self, other: "Pool") -> "Pool":
         """Put other draws behind these, at the first of these points."""
+        of_draws = "labelings", "points", "groups", "drifts", "tied", "free"
         return self._replace(
-            labelings=np.concatenate([self.labelings, other.labelings]),
-            points=np.concatenate([self.points, other.points]),
-            groups=np.concatenate([self.groups, other.groups]),
-            drifts=np.concatenate([self.drifts, other.drifts]),
+            **{k: np.concatenate([getattr(self, k), getattr(other, k)]) for k in of_draws}
         )
 
 
@@ -61,9 +61,12 @@ def draw_pool(
     scales: NDArray[np.float64],
     plan: Plan,
     n_draws: NDArray[np.int64],
+    tied_from: float,
     n_jobs: int | None,
 ) -> Pool:
     """Walk a chain for each group and walk, with so many draws at each visit of a point.
+
+    From the beta `tied_from` on ties are drawn too, but for rungs.
 
     A stream a group, so that the draws do not depend on `n_jobs`.
     """
@@ -85,13 +88,29 @@ def draw_pool(
         drawn = parallel(delayed(draw_group)(stream) for stream in rng.spawn(N_GROUPS))
     labelings, _, drifts = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
     points = np.tile(np.concatenate(stops), N_GROUPS)
+    to_tie = np.flatnonzero(~plan.is_rung & (plan.betas >= max(tied_from, _LEAST_TIED)))
+    tied, free = np.full((2, len(points)), np.nan)
+    keys = rng.integers(0, 2**64, dtype=np.uint64, size=(len(to_tie), 2))
+
+    def draw_ties(point, keys):
+        here = np.flatnonzero(points == point)
+        place = stack, row_in_stack[point], plan.betas[point]
+        drawn = labelings[here]
+        tied[here] = group_log_weights(*place, drawn, keys[0])
+        free[here] = group_log_weights(*place, np.zeros_like(drawn), keys[1])
+
+    with Parallel(n_jobs=n_jobs, prefer="threads", require="sharedmem") as parallel:
+        parallel(delayed(draw_ties)(*task) for task in zip(to_tie, keys, strict=True))
     return Pool(
         labelings,
         points,
         np.repeat(np.arange(N_GROUPS), len(points) // N_GROUPS),
         drifts,
+        tied,
+        free,
         plan.betas,
         scales[plan.rows],
+        plan.betas * stack.added_couplings[row_in_stack, -1],
         plan.parents,
     )
 

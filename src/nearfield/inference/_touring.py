@@ -144,7 +144,7 @@ class TouringChains:
             drawn = labelings[here]
             for values, labels in ((tied, drawn), (free, np.zeros_like(drawn))):
                 beta, key = float(self.ladder.betas[point]), draw_key(rng)
-                values[here] = group_log_weights(self.stack, beta, labels, key)
+                values[here] = group_log_weights(self.stack, 0, beta, labels, key)
         return tied, free
 
 

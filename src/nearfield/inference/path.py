@@ -5,7 +5,8 @@
    beta = 0 (`_ladder`), and eight independent groups of chains that walk through them (`_pool`).
 3. All draws together give log z everywhere (`_mbar`), at scales and betas placed anew where the
    posterior now shows to be (`_panels`, `_cells`, `_grid`). The draws are weighed so that what
-   must be zero on average is zero (`_calibration`).
+   must be zero on average is zero (`_calibration`). Where beta is large, random ties tell log z
+   without the way from zero (`_anchors`).
 4. More draws where log z is worth too few of them, or the means are not yet known to the
    tolerance; then the posterior, the evidence, and the errors of both from leaving out each group
    (`_stage`).
@@ -52,7 +53,8 @@ class PathSampling:
     taken literally needs a ladder of betas at every sigma. Here draws at points over the
     posterior, linked to beta = 0 by one ladder on each side of it, are pooled: every draw tells
     about every point by reweighting (MBAR), so that a few thousand draws give the posterior, the
-    evidence and the errors of both. The same posterior as `Exchange`, without a chain over the
+    evidence and the errors of both. Where beta is large, log z is known from random ties too
+    (Fortuin and Kasteleyn), which spares the noise of the way there. The same posterior as `Exchange`, without a chain over the
     parameters.
 
     Parameters
@@ -140,21 +142,26 @@ class PathSampling:
     def _run(self, rng, problem: Problem, n_jobs, advance) -> Posterior:
         table = AgreementTable(problem.family, n_jobs)
 
-        def draw(outlook: Outlook, plan: Plan, n_draws, n_rung_draws) -> Pool:
-            counts = np.where(plan.is_rung, n_rung_draws, n_draws)
-            return draw_pool(rng, problem.family, outlook.rule.scales, plan, counts, n_jobs)
+        def draw(outlook: Outlook, plan: Plan, n_draws, n_rung_draws, tied_from) -> Pool:
+            counts, scales = np.where(plan.is_rung, n_rung_draws, n_draws), outlook.rule.scales
+            return draw_pool(rng, problem.family, scales, plan, counts, tied_from, n_jobs)
 
         outlook = rough_outlook(rng, problem, n_jobs)
         advance()
-        pool = draw(outlook, outlook.plan(_ROUGH_SPREAD), 1, 1)
+        pool = draw(outlook, outlook.plan(_ROUGH_SPREAD), 1, 1, 0.0)
         outlook, outside = outlook.improved(pool, table).narrowed(self.scale_density)
         stage = outlook.improved(pool, table)
         advance()
         table = AgreementTable(problem.family, n_jobs)  # of the draws from here on
         spread, outlook = self._spread(problem), stage.outlook
         plan = outlook.plan(spread)
-        n_drawn = self._n_wanted(stage, len(pool.points) / (2 * N_GROUPS * len(plan.betas)))
-        pool = draw(outlook, plan, n_drawn, self.n_draws)
+        tied_from = stage.estimates.anchored_from
+        n_drawn = n_rung_draws = self.n_draws
+        if np.isfinite(tied_from):
+            n_rung_draws = int(np.ceil(0.5 * n_rung_draws))  # log z hangs less on the ladder
+        else:  # anchors of few draws do not show yet what they will be worth
+            n_drawn = self._n_wanted(stage, len(pool.points) / (2 * N_GROUPS * len(plan.betas)))
+        pool = draw(outlook, plan, n_drawn, n_rung_draws, tied_from)
         for _ in range(_MAX_ROUNDS):
             stage = outlook.improved(pool, table)
             outlook, needs = stage.outlook, stage.row_needs()
@@ -162,9 +169,9 @@ class PathSampling:
             n_more = self._n_wanted(stage, n_drawn) - n_drawn
             if needs.max() > 1.0:
                 elsewhere = outlook.plan(spread, needs)
-                pool = pool + draw(outlook, elsewhere, self.n_draws, self.n_draws)
+                pool = pool + draw(outlook, elsewhere, self.n_draws, n_rung_draws, tied_from)
             elif n_more > 0:
-                pool = pool.extended(draw(outlook, plan, n_more, self.n_draws))
+                pool = pool.extended(draw(outlook, plan, n_more, n_rung_draws, tied_from))
                 n_drawn += n_more
             else:
                 break

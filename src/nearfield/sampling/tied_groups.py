@@ -26,14 +26,15 @@ from nearfield.sampling.cluster import (
 
 
 def group_log_weights(
-    stack: FieldStack, beta: float, labelings: NDArray[np.int8], key: np.uint64
+    stack: FieldStack, row: int, beta: float, labelings: NDArray[np.int8], key: np.uint64
 ) -> NDArray[np.float64]:
     """Tie points that agree at random and return u, for each labeling; beta > 0.
 
     Parameters
     ----------
     stack : FieldStack
-        Its first field is the one that ties.
+    row : int
+        Of the stack: the field that ties.
     labelings : ndarray, shape (M, n)
         All labels the same for ties that do not hang on labels.
     """
@@ -43,10 +44,10 @@ def group_log_weights(
     log_sums = np.log(np.exp(sizes * (external_field - largest)).sum(axis=1))
     log_weights = np.empty(len(labelings))
     fill_group_log_weights(
-        stack.pair_couplings[0],
-        stack.added_couplings[0],
-        stack.begins[0],
-        stack.pairs[0],
+        stack.pair_couplings[row],
+        stack.added_couplings[row],
+        stack.begins[row],
+        stack.pairs[row],
         log_sums + sizes[:, 0] * largest,
         beta,
         labelings,
