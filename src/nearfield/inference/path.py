@@ -35,7 +35,9 @@ from nearfield.inference.curve import log_partition_curve
 __all__ = ["PathSampling", "log_partition_curve"]
 
 _MAX_ROUNDS = 6
-_MOST_DRAWS = 2  # times n_draws, for the tolerance
+_MOST_AT_FIRST, _MOST_DRAWS = 2, 4  # times n_draws, for the tolerance
+_WORTH_A_ROUND = 0.4  # more draws than so much of those that there are
+_HELD_BACK = 0.65  # anchors of few draws count for less than those of many will
 _LOWEST_BETA = -1e4
 _MOST_OUTSIDE = 0.01
 _IMPOSSIBLE = 0.5  # a log probability that is not below zero by chance alone
@@ -54,16 +56,17 @@ class PathSampling:
     posterior, linked to beta = 0 by one ladder on each side of it, are pooled: every draw tells
     about every point by reweighting (MBAR), so that a few thousand draws give the posterior, the
     evidence and the errors of both. Where beta is large, log z is known from random ties too
-    (Fortuin and Kasteleyn), which spares the noise of the way there. The same posterior as `Exchange`, without a chain over the
-    parameters.
+    (Fortuin and Kasteleyn), which spares the noise of the way there. The same posterior as
+    `Exchange`, without a chain over the parameters.
 
     Parameters
     ----------
     n_draws : int
         Draws at each visit of a point; each of eight groups of chains visits it twice.
     tolerance : float
-        Draws go on, up to twice as many, until the Monte Carlo errors of the posterior means
-        are below this part of the posterior standard deviations.
+        Draws go on, up to four times as many, until the Monte Carlo errors of the posterior means
+        are below this part of the posterior standard deviations, or so little above it that a
+        few more draws would do.
     scale_density : float
         How densely scales are placed; 1 is enough, and 2 shows that it was.
     beta_density : float
@@ -149,18 +152,18 @@ class PathSampling:
         outlook = rough_outlook(rng, problem, n_jobs)
         advance()
         pool = draw(outlook, outlook.plan(_ROUGH_SPREAD), 1, 1, 0.0)
-        outlook, outside = outlook.improved(pool, table).narrowed(self.scale_density)
         stage = outlook.improved(pool, table)
+        outlook, outside = stage.narrowed(self.scale_density)
         advance()
         table = AgreementTable(problem.family, n_jobs)  # of the draws from here on
-        spread, outlook = self._spread(problem), stage.outlook
+        spread = self._spread(problem)
         plan = outlook.plan(spread)
         tied_from = stage.estimates.anchored_from
-        n_drawn = n_rung_draws = self.n_draws
+        n_rough, n_rung_draws = len(pool.points) / (2 * N_GROUPS * len(plan.betas)), self.n_draws
         if np.isfinite(tied_from):
+            n_rough *= _HELD_BACK
             n_rung_draws = int(np.ceil(0.5 * n_rung_draws))  # log z hangs less on the ladder
-        else:  # anchors of few draws do not show yet what they will be worth
-            n_drawn = self._n_wanted(stage, len(pool.points) / (2 * N_GROUPS * len(plan.betas)))
+        n_drawn = min(self._n_wanted(stage, n_rough), _MOST_AT_FIRST * self.n_draws)
         pool = draw(outlook, plan, n_drawn, n_rung_draws, tied_from)
         for _ in range(_MAX_ROUNDS):
             stage = outlook.improved(pool, table)
@@ -170,7 +173,7 @@ class PathSampling:
             if needs.max() > 1.0:
                 elsewhere = outlook.plan(spread, needs)
                 pool = pool + draw(outlook, elsewhere, self.n_draws, n_rung_draws, tied_from)
-            elif n_more > 0:
+            elif n_more > _WORTH_A_ROUND * n_drawn:
                 pool = pool.extended(draw(outlook, plan, n_more, n_rung_draws, tied_from))
                 n_drawn += n_more
             else:
