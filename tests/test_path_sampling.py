@@ -181,7 +181,7 @@ def test_errors_are_what_runs_with_other_seeds_show(load):
     family, labels = training_set(load)
     runs = [
         PathSampling().infer(np.random.default_rng(seed), family, labels, above_zero(family))
-        for seed in range(10)
+        for seed in range(20)
     ]
     found = np.array([[*run.mean(), run.log_evidence] for run in runs])
     errors = np.array([[*run.mean_error, run.log_evidence_error] for run in runs])
