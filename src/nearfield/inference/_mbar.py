@@ -57,29 +57,29 @@ class Mixture:
         if anchors is not None and anchors.is_known.any():
             pull = _pull_of(anchors, self.counts, self.guess)
             start = np.where(anchors.is_known, pull.targets[:, 0], first)
-            solution = self._corrected(start, weights, pull)
-            if solution is not None:
+            solution, is_found = self._corrected(start, weights, pull)
+            if is_found:
                 return solution
-        solution = self._corrected(first, weights, _no_pull(len(first)))
-        assert solution is not None
-        return solution
+        return self._corrected(first, weights, _no_pull(len(first)))[0]
 
     @property
     def _some(self) -> slice:
         """Draws that are enough for a rough answer."""
         return slice(None, None, max(len(self.ratios) // _N_FIRST, 1))
 
-    def _corrected(self, first, weights, pull: "_Pull") -> "Solution | None":
-        """Go from log z for some of the draws to that for all; None if there is no way."""
+    def _corrected(self, first, weights, pull: "_Pull") -> tuple["Solution", bool]:
+        """Go from log z for some of the draws to that for all; tell whether that came to an end."""
         parts = weights.sum(axis=0) / self.counts.sum()
         shifts = np.repeat(first[:, None], weights.shape[1], axis=1)
-        factor = None
+        factor, is_found = None, False
         last, damping = np.inf, np.ones(weights.shape[1])
         for _ in range(_MAX_CORRECTIONS):
             counts = pull.counts(self.counts, shifts)
             inverse = np.exp(-shifts) * (counts / self.counts[:, None])
             sums = self.ratios @ inverse
             excess = inverse * (self.ratios.T @ (weights / sums)) - counts * parts
+            if not np.isfinite(excess).all():
+                break
             if factor is None:
                 mixed = self.ratios[self._some] * inverse[:, 0]
                 some_weights = weights[self._some, 0]
@@ -87,19 +87,16 @@ class Mixture:
                 factor = lu_factor(pull.curvature(mixed, some_weights, counts[:, 0]))
             steps = lu_solve(factor, excess[1:]) / parts
             largest = np.abs(steps).max(axis=0, initial=0.0)
-            if largest.max() <= _CORRECTED:
+            is_found = bool(largest.max() <= _CORRECTED)
+            if is_found:
                 break
-            if not np.isfinite(largest).all():
-                return None
-            damping = np.where(largest > 0.8 * last, 0.5, np.minimum(2.0 * damping, 1.0))
+            damping = np.where(largest > 0.8 * last, 0.5 * damping, np.minimum(2.0 * damping, 1.0))
             if largest.max() > _SLOW * np.max(last):
                 factor = None  # by now a better one is known
             shifts[1:] += steps * (damping / np.maximum(largest, 1.0))
             last = largest
-        else:
-            if pull.strengths.any():
-                return None
-        return Solution(shifts, self.offsets[:, None] + np.log(sums) + np.log(parts))
+        log_densities = self.offsets[:, None] + np.log(sums) + np.log(parts)
+        return Solution(shifts, log_densities), is_found
 
     def _first_shift(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Solve for some of the draws, from anywhere."""

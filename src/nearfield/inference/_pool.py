@@ -18,7 +18,7 @@ N_GROUPS = 8
 
 _N_SWEEPS = 2  # between two draws
 _N_SETTLING = 1  # sweeps more when a chain has come to another point
-_LEAST_TIED = 0.1  # beta
+_LEAST_TIED = 0.1  # beta; what is next to free tells nothing
 _MANY = 512  # labelings, whose agreements are worth a task of their own
 
 
