@@ -26,7 +26,7 @@ from nearfield.sampling.agreements import PairTable
 from nearfield.sampling.canonical import Walk, stack_fields, walk_chains
 from nearfield.sampling.drift import fill_drift
 from nearfield.sampling.reweighting import fill_weights
-from nearfield.sampling.tied_groups import group_log_weights
+from nearfield.sampling.tied_groups import tied_and_free
 
 MODELS = ["gaussian", "exponential", "radius", "k"]
 N_SEEDS = 3
@@ -440,26 +440,35 @@ def test_anchors_that_contradict_the_draws_are_left_alone(rng):
     )
 
 
+@pytest.mark.parametrize("distance", [200.0, 2_000.0])
+def test_ties_far_from_what_labels_allow_are_no_anchor(distance):
+    numbers = np.arange(64)
+    pool = SimpleNamespace(
+        points=np.zeros(64, dtype=int),
+        groups=numbers % 8,
+        tied=numbers + distance,
+        free=1.0 * numbers,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not tie_anchors(pool, 8, np.zeros(1)).is_known.any()
+
+
 @pytest.mark.parametrize("external_field", [None, [0.4, 0.0, -0.3]])
 def test_ties_anchor_log_z_within_its_error(rng, random_field, external_field):
     field, n_draws = random_field(6, 3, external_field=external_field), 16_000
     stack, betas = stack_fields([field]), np.array([0.5, 2.0, 6.0])
-    drawn = []
-    for beta in betas:
+    tied, free = np.empty((2, 3, n_draws))
+    for point, beta in enumerate(betas):
         labelings, probabilities = label_distribution(field, beta)
-        drawn.append(labelings[rng.choice(len(labelings), n_draws, p=probabilities)])
-    tied, free = (
-        [group_log_weights(stack, 0, b, x.astype(np.int8), draw_key(rng)) for b, x in pairs]
-        for pairs in (
-            zip(betas, drawn, strict=True),
-            zip(betas, map(np.zeros_like, drawn), strict=True),
-        )
-    )
+        drawn = labelings[rng.choice(len(labelings), n_draws, p=probabilities)].astype(np.int8)
+        keys = draw_key(rng), draw_key(rng)
+        tied[point], free[point] = tied_and_free(stack, 0, beta, drawn, keys)
     pool = SimpleNamespace(
         points=np.repeat(np.arange(3), n_draws),
         groups=np.tile(np.arange(8), 3 * n_draws // 8),
-        tied=np.concatenate(tied),
-        free=np.concatenate(free),
+        tied=tied.ravel(),
+        free=free.ravel(),
     )
     anchors = tie_anchors(pool, 8, betas * 0.5 * field.coupling.sum())
     exact = np.asarray(log_partition(field, betas))

@@ -8,6 +8,7 @@ from scipy.special import expit
 
 _MIN_OVERLAP = 20.0  # effective draws that an anchor rests on; half of them if there are few
 _MAX_PASSES = 20  # to where an anchor is best
+_LEAST_MEAN = 1e-100
 
 
 class Tied(Protocol):
@@ -78,7 +79,8 @@ def _best_unit(tied: NDArray[np.float64], free: NDArray[np.float64]):
     c = float(free.mean())
     for _ in range(_MAX_PASSES):
         terms = expit(c - tied), expit(free - c)
-        step = np.log(terms[1].mean() / terms[0].mean())
+        # Far apart both means may be zero to the computer; c then comes closer in large steps.
+        step = np.log(max(terms[1].mean(), _LEAST_MEAN) / max(terms[0].mean(), _LEAST_MEAN))
         if abs(step) < 0.01:
             break
         c += step

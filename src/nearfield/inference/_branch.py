@@ -59,7 +59,6 @@ def branch_of(
     log_z, n_draws = _along_rungs(tours, weights, all_betas, at_zero if is_rooted else 0.0)
     at_betas, at_rungs = log_z[:, : len(betas)], log_z[:, len(betas) :]
     anchors = tie_anchors(tours, N_GROUPS, tours.betas * largest_agreement)
-    anchors.log_z[:, ~anchors.is_known] = at_rungs[0, ~anchors.is_known]
     is_anchored = anchors.is_known
     if not (is_rooted or is_anchored.any()):
         return None

@@ -11,7 +11,7 @@ from nearfield.inference._ladder import Plan
 from nearfield.inference._scan import labels_at_zero
 from nearfield.sampling.agreements import PairTable
 from nearfield.sampling.canonical import Walk, stack_fields, walk_chains
-from nearfield.sampling.tied_groups import group_log_weights
+from nearfield.sampling.tied_groups import tied_and_free
 
 N_GROUPS = 8
 """Independent groups of draws, each left out in turn to see the error."""
@@ -95,9 +95,7 @@ def draw_pool(
     def draw_ties(point, keys):
         here = np.flatnonzero(points == point)
         place = stack, row_in_stack[point], plan.betas[point]
-        drawn = labelings[here]
-        tied[here] = group_log_weights(*place, drawn, keys[0])
-        free[here] = group_log_weights(*place, np.zeros_like(drawn), keys[1])
+        tied[here], free[here] = tied_and_free(*place, labelings[here], tuple(keys))
 
     with Parallel(n_jobs=n_jobs, prefer="threads", require="sharedmem") as parallel:
         parallel(delayed(draw_ties)(*task) for task in zip(to_tie, keys, strict=True))

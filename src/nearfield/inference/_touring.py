@@ -12,7 +12,7 @@ from nearfield.inference._scan import annealed, labels_at_zero
 from nearfield.sampling._random import draw_key
 from nearfield.sampling.canonical import FieldStack, Walk, stack_fields, walk_chains
 from nearfield.sampling.reflection import reflect_drifts
-from nearfield.sampling.tied_groups import group_log_weights
+from nearfield.sampling.tied_groups import tied_and_free
 
 N_GROUPS = 16
 """Chains, each left out in turn to see the error."""
@@ -141,10 +141,8 @@ class TouringChains:
         tied, free = np.full((2, len(points)), np.nan)
         for point in np.flatnonzero(self.is_tied):
             here = np.flatnonzero(points == point)
-            drawn = labelings[here]
-            for values, labels in ((tied, drawn), (free, np.zeros_like(drawn))):
-                beta, key = float(self.ladder.betas[point]), draw_key(rng)
-                values[here] = group_log_weights(self.stack, 0, beta, labels, key)
+            beta, keys = float(self.ladder.betas[point]), (draw_key(rng), draw_key(rng))
+            tied[here], free[here] = tied_and_free(self.stack, 0, beta, labelings[here], keys)
         return tied, free
 
 

@@ -25,6 +25,22 @@ from nearfield.sampling.cluster import (
 )
 
 
+def tied_and_free(
+    stack: FieldStack,
+    row: int,
+    beta: float,
+    labelings: NDArray[np.int8],
+    keys: tuple[np.uint64, np.uint64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return u of ties given each labeling, and of as many that do not hang on labels."""
+    everything = labelings, np.zeros_like(labelings)
+    tied, free = (
+        group_log_weights(stack, row, beta, labels, key)
+        for labels, key in zip(everything, keys, strict=True)
+    )
+    return tied, free
+
+
 def group_log_weights(
     stack: FieldStack, row: int, beta: float, labelings: NDArray[np.int8], key: np.uint64
 ) -> NDArray[np.float64]:
