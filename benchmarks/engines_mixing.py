@@ -14,7 +14,7 @@ from exchange import DATASETS, PAPER, load_family, warm_up
 from sklearn.exceptions import ConvergenceWarning
 from timing import seconds_per_call
 
-from nearfield.families import DistanceFamily, NeighborFamily
+from nearfield.field import DistanceFamily, NeighborFamily
 from nearfield.inference import AuxiliaryVariable, Exchange, Pseudolikelihood
 from nearfield.inference._chain import RunLength, advance, start_chain
 from nearfield.inference._target import check_target

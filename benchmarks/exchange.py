@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from nearfield import datasets
 from nearfield.datasets import stratified_split
 from nearfield.distances import distance_matrix
-from nearfield.families import DistanceFamily
+from nearfield.field import DistanceFamily
 from nearfield.inference._chain import RunLength, advance, start_chain
 from nearfield.inference._target import check_target
 from nearfield.inference.exchange import Exchange, ExchangeSampler

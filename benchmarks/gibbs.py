@@ -10,10 +10,9 @@ import numpy as np
 from timing import ratio_line, seconds_per_call
 
 from nearfield.distances import distance_matrix
-from nearfield.field import LabelField
+from nearfield.field import LabelField, gaussian_weights
 from nearfield.sampling import draw_labels
 from nearfield.sampling.gibbs import _EXPS, _LOGITS, _N_CELLS, kernel_of
-from nearfield.weights import gaussian_weights
 
 SIZES = [37, 60, 133, 143, 1000]
 CLASSES = [2, 3, 5]

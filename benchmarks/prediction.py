@@ -17,7 +17,7 @@ from nearfield import (
     datasets,
 )
 from nearfield.distances import distance_matrix
-from nearfield.families import DistanceFamily, NeighborFamily
+from nearfield.field import DistanceFamily, NeighborFamily
 from nearfield.inference import Exchange, Posterior
 from nearfield.prediction import Predictor
 

@@ -15,7 +15,7 @@ draw_labels(np.random.default_rng(0), field, 1.0, n_sweeps=10)
 print(time.perf_counter() - started)
 """
 IMPORT = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
-PUBLIC = "nearfield, nearfield.sampling, nearfield.enumeration, nearfield.datasets"
+PUBLIC = "nearfield, nearfield.sampling, nearfield.field.enumeration, nearfield.datasets"
 
 
 def main():

@@ -10,7 +10,7 @@ from nearfield.datasets import (
     stratified_split,
 )
 from nearfield.distances import distance_matrix
-from nearfield.families import DistanceFamily, NeighborFamily
+from nearfield.field import DistanceFamily, NeighborFamily
 
 BENCHMARK_SETS = [load_crabs, load_glass, load_iris, load_olive, load_pima, load_wine]
 

@@ -5,8 +5,7 @@ import pytest
 from scipy.stats import chisquare
 
 from nearfield.distances import distance_matrix
-from nearfield.field import LabelField
-from nearfield.weights import gaussian_weights
+from nearfield.field import LabelField, gaussian_weights
 
 
 @pytest.fixture

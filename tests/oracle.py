@@ -5,8 +5,8 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from nearfield.distances import distance_matrix
-from nearfield.enumeration import _all_statistics, label_distribution, log_partition
-from nearfield.families import DistanceFamily, NeighborFamily
+from nearfield.field import DistanceFamily, NeighborFamily
+from nearfield.field.enumeration import _all_statistics, label_distribution, log_partition
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors
 

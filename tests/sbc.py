@@ -7,7 +7,7 @@ posterior draws: uniform, whatever the data, if and only if the posterior is rig
 import numpy as np
 from scipy.stats import chisquare
 
-from nearfield.enumeration import label_distribution
+from nearfield.field.enumeration import label_distribution
 
 
 def sbc_ranks(rng, infer, family, priors, n_replicates, n_levels=20):

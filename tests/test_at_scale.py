@@ -20,7 +20,7 @@ from nearfield import (
 from nearfield.distances import PowerTransform, distance_matrix
 from nearfield.distances.neighbors import NeighborIndex
 from nearfield.estimators import _at_scale, _metric, _near, _nearfield, _neighbors_cv, _settings
-from nearfield.families import DistanceFamily, NeighborFamily
+from nearfield.field import DistanceFamily, NeighborFamily
 from nearfield.inference import Posterior
 from nearfield.near import NearField, fit, list_fit
 from nearfield.near.box_index import BoxIndex

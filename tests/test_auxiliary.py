@@ -13,7 +13,7 @@ from oracle import (
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
-from nearfield.families import NeighborFamily
+from nearfield.field import NeighborFamily
 from nearfield.inference import auxiliary
 from nearfield.inference.auxiliary import AuxiliarySampler, AuxiliaryVariable
 from nearfield.inference.pseudolikelihood import pseudolikelihood_estimate

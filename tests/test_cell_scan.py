@@ -5,7 +5,7 @@ import pytest
 from numba import njit
 
 from nearfield.distances import distance_matrix
-from nearfield.families import DistanceFamily
+from nearfield.field import DistanceFamily
 from nearfield.near import NearField
 from nearfield.near.cells import sort_into_cells
 from nearfield.prediction._support import new_point_support

@@ -12,7 +12,7 @@ from killed_run import infer as infer_uninterrupted
 from oracle import tiny_family, tiny_labels, tiny_priors
 from scipy import stats
 
-from nearfield.families import DistanceFamily
+from nearfield.field import DistanceFamily
 from nearfield.inference import _chains
 from nearfield.inference._checkpoint import Checkpoint, _stream_from_json, _stream_to_json
 from nearfield.inference._priors import Priors

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from nearfield.enumeration import label_distribution
 from nearfield.field import LabelField
+from nearfield.field.enumeration import label_distribution
 from nearfield.sampling import draw_labels, draw_labels_cluster
 from nearfield.sampling._support import coupling_arrays
 from nearfield.sampling.cluster import cluster_sweeps, fill_probabilities, index_line

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from nearfield.enumeration import (
+from nearfield.field import LabelField
+from nearfield.field.enumeration import (
     label_distribution,
     log_partition,
     mean_agreement,
     uniform_log_partition,
     uniform_mean_agreement,
 )
-from nearfield.field import LabelField
 
 ALPHAS = {2: [0.4, -0.2], 3: [0.5, 0.0, -0.9]}
 

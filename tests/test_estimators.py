@@ -28,7 +28,7 @@ from nearfield import (
 from nearfield.datasets import load_iris, stratified_split
 from nearfield.distances import LEARNED_METRICS, distance_matrix
 from nearfield.estimators import _metric, _settings
-from nearfield.families import DistanceFamily, NeighborFamily
+from nearfield.field import DistanceFamily, NeighborFamily
 from nearfield.inference import Exchange, Posterior, Priors, Pseudolikelihood
 from nearfield.inference.intercepts import fit_external_field
 from nearfield.prediction import Predictor

@@ -17,7 +17,7 @@ from sbc import chi_square_p_value, ecdf_p_value, sbc_ranks
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
-from nearfield.families import NeighborFamily
+from nearfield.field import NeighborFamily
 from nearfield.inference import AuxiliaryVariable, Pseudolikelihood, exchange
 from nearfield.inference._chain import RunLength, advance, start_chain
 from nearfield.inference._priors import Priors, default_priors

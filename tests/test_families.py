@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from nearfield.distances import distance_matrix
-from nearfield.families import DistanceFamily, NeighborFamily
-from nearfield.field import LabelField
-from nearfield.weights import KERNELS, knn_weights
+from nearfield.field import DistanceFamily, LabelField, NeighborFamily
+from nearfield.field.weights import KERNELS, knn_weights
 
 ALPHA = (0.5, 0.0, -0.2)
 

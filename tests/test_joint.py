@@ -4,8 +4,8 @@ from scipy import stats
 
 from nearfield import DistanceNeighborsClassifier
 from nearfield.distances import distance_matrix
-from nearfield.enumeration import label_distribution
-from nearfield.families import DistanceFamily, NeighborFamily
+from nearfield.field import DistanceFamily, NeighborFamily
+from nearfield.field.enumeration import label_distribution
 from nearfield.inference import Posterior, Priors
 from nearfield.prediction import draw_joint_labels
 from nearfield.sampling.free import draw_free_labels

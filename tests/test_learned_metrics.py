@@ -15,7 +15,7 @@ from nearfield.distances._scaled_field import field_gradient, squared_distances
 from nearfield.distances.discriminant import discriminant_axes
 from nearfield.distances.learned import class_means, standardize
 from nearfield.distances.within import _most_probable_shrinkage, whiten_within
-from nearfield.families import DistanceFamily
+from nearfield.field import DistanceFamily
 from nearfield.inference.pseudolikelihood import log_pseudolikelihood
 from nearfield.sampling.relevance import CompiledObjective
 

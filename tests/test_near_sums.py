@@ -5,7 +5,7 @@ import pytest
 from scipy.special import logsumexp
 
 from nearfield.distances import distance_matrix
-from nearfield.families import DistanceFamily
+from nearfield.field import DistanceFamily
 from nearfield.near import NearField
 from nearfield.near import cells as cells_module
 from nearfield.near._hashing import row_uniforms, sample_rows

@@ -16,7 +16,7 @@ from nearfield.distances import PowerTransform, distance_matrix
 from nearfield.distances.power import yeo_johnson
 from nearfield.estimators import _at_scale, _metric, _near, _nearfield
 from nearfield.estimators._stacking import deal_folds, stacking_weights
-from nearfield.families import DistanceFamily
+from nearfield.field import DistanceFamily
 from nearfield.inference import Priors, Pseudolikelihood
 from nearfield.inference.intercepts import minus_log_posterior
 from nearfield.near import NearField

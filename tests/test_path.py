@@ -5,8 +5,8 @@ from sklearn.preprocessing import StandardScaler
 
 from nearfield.datasets import load_olive, stratified_split
 from nearfield.distances import distance_matrix
-from nearfield.enumeration import label_distribution, log_partition, uniform_log_partition
-from nearfield.field import LabelField
+from nearfield.field import LabelField, gaussian_weights
+from nearfield.field.enumeration import label_distribution, log_partition, uniform_log_partition
 from nearfield.inference import _tour_curve, curve, log_partition_curve
 from nearfield.inference._cut import contradicts, fewest_between, find_cut
 from nearfield.inference._tour_curve import touring_log_partition
@@ -17,7 +17,6 @@ from nearfield.sampling.drift import fill_drift
 from nearfield.sampling.multicanonical import multicanonical_sweeps
 from nearfield.sampling.reflection import reflect_drifts
 from nearfield.sampling.tied_groups import group_log_weights
-from nearfield.weights import gaussian_weights
 
 BETAS = np.linspace(0.0, 4.0, 21)
 

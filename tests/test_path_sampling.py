@@ -13,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nearfield.datasets import load_crabs, load_iris, load_wine
 from nearfield.distances import distance_matrix
-from nearfield.enumeration import label_distribution, log_partition
-from nearfield.families import NeighborFamily
+from nearfield.field import NeighborFamily
+from nearfield.field.enumeration import label_distribution, log_partition
 from nearfield.inference import Exchange, PathSampling, Priors, _grid, _stage, path
 from nearfield.inference._anchors import Anchors, tie_anchors
 from nearfield.inference._calibration import calibrated_weights

@@ -7,8 +7,8 @@ from scipy import stats
 from scipy.special import softmax
 
 from nearfield.distances import distance_matrix
-from nearfield.enumeration import label_distribution
-from nearfield.families import DistanceFamily, NeighborFamily
+from nearfield.field import DistanceFamily, NeighborFamily
+from nearfield.field.enumeration import label_distribution
 from nearfield.inference import Posterior
 from nearfield.prediction import Predictor, euclidean_distances_to, map_chunks
 from nearfield.prediction._knots import Knots
@@ -525,7 +525,7 @@ import sys
 
 import numpy as np
 from nearfield.distances import distance_matrix
-from nearfield.families import DistanceFamily
+from nearfield.field import DistanceFamily
 from nearfield.inference import Posterior
 from nearfield.prediction import Predictor, euclidean_distances_to, map_chunks
 

@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from nearfield.distances import distance_matrix
-from nearfield.families import DistanceFamily, NeighborFamily
+from nearfield.field import DistanceFamily, NeighborFamily
 from nearfield.inference._priors import Priors, check_priors, default_priors
 
 DISTANCES = distance_matrix(np.random.default_rng(2).normal(size=(11, 2)))

@@ -6,7 +6,7 @@ from scipy.special import logsumexp, softmax
 
 from nearfield.datasets import load_crabs, load_pima, load_wine
 from nearfield.distances import distance_matrix
-from nearfield.families import DistanceFamily, NeighborFamily
+from nearfield.field import DistanceFamily, NeighborFamily, knn_weights
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors
 from nearfield.inference.pseudolikelihood import (
@@ -15,7 +15,6 @@ from nearfield.inference.pseudolikelihood import (
     pseudolikelihood_estimate,
 )
 from nearfield.sampling.conditionals import log_pseudolikelihoods
-from nearfield.weights import knn_weights
 
 BETA = stats.norm(0.0, 2.0)
 SIGMA = stats.gamma(2.0, scale=0.5)

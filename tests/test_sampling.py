@@ -6,8 +6,8 @@ import pytest
 from joblib import Parallel, delayed
 from scipy.stats import kstest
 
-from nearfield.enumeration import label_distribution
 from nearfield.field import LabelField
+from nearfield.field.enumeration import label_distribution
 from nearfield.sampling import draw_labels, draw_labels_cluster, draw_labels_perfect
 from nearfield.sampling._random import uniform_at
 from nearfield.sampling._support import coupling_arrays, stored_support

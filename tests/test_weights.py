@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearfield.distances import distance_matrix
-from nearfield.weights import (
+from nearfield.field.weights import (
     KERNELS,
     RADIUS_EPSILON,
     exponential_weights,

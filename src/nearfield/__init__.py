@@ -1,9 +1,8 @@
 """Bayesian nearest-neighbour classification: labels as a Markov random field over distances.
 
 The distance nearest neighbour models of Friel and Pettitt (2011), and what they build on.
-Layers, each importing only from those before it: ``datasets``, ``distances``, ``weights``,
-``field`` (with ``enumeration``, the exact oracle), ``families``, ``sampling``, ``inference``,
-``prediction``, ``estimators``, ``persistence``.
+Layers, each importing only from those before it: ``datasets``, ``distances``, ``field``,
+``sampling``, ``inference``, ``prediction``, ``estimators``, ``persistence``.
 """
 
 from importlib import import_module

@@ -17,7 +17,7 @@ from nearfield.estimators._metric import MetricSpace, is_named
 from nearfield.estimators._settings import check_choice, make_priors
 from nearfield.estimators._stacking import Fold
 from nearfield.estimators._standardize import Standardization
-from nearfield.families import DistanceFamily
+from nearfield.field import DistanceFamily
 from nearfield.prediction import euclidean_distances_to
 from nearfield.prediction.heldout import (
     KERNEL_NAMES,

@@ -9,8 +9,8 @@ from nearfield.distances.neighbors import SEARCHES
 from nearfield.estimators._field import FieldClassifier
 from nearfield.estimators._near import wants_near_field
 from nearfield.estimators._settings import check_choice
-from nearfield.families import DistanceFamily
-from nearfield.weights import check_kernel
+from nearfield.field import DistanceFamily
+from nearfield.field.weights import check_kernel
 
 
 class DistanceNeighborsClassifier(FieldClassifier):
@@ -92,7 +92,7 @@ class DistanceNeighborsClassifier(FieldClassifier):
         Zeros, or what was fitted.
     metric_learner_ : object
         The learned metric, where it is one.
-    family_ : nearfield.families.DistanceFamily or nearfield.near.NearField
+    family_ : nearfield.field.DistanceFamily or nearfield.near.NearField
         The fields over the training points, one for each sigma; the latter where they are seen
         from near neighbours, and ``family_.n_neighbors`` says from how many.
     neighborhood_error_ : float

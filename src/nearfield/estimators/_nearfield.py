@@ -22,7 +22,7 @@ from nearfield.estimators._validation import (
     check_new_points,
     check_training_data,
 )
-from nearfield.families import DistanceFamily
+from nearfield.field import DistanceFamily
 from nearfield.prediction import map_chunks
 from nearfield.prediction.mixture import mixture_interval
 

@@ -10,7 +10,7 @@ from nearfield.estimators._lists import fit_by_lists, wants_lists
 from nearfield.estimators._metric import MetricSpace
 from nearfield.estimators._near import NearFieldFit
 from nearfield.estimators._settings import check_choice
-from nearfield.families import NeighborFamily
+from nearfield.field import NeighborFamily
 from nearfield.near._measure import Ruler
 from nearfield.near.list_predictor import BoxPredictor, ListPredictor
 from nearfield.near.lists import NeighborLists
@@ -72,7 +72,7 @@ class ProbabilisticKNeighborsClassifier(FieldClassifier):
         The posterior of beta and k; ``posterior_.table()`` has the probability of each k.
     inference_, log_evidence_, log_evidence_error_, external_field_, metric_learner_, priors_
         As in `DistanceNeighborsClassifier`.
-    family_ : nearfield.families.NeighborFamily or nearfield.near.lists.NeighborLists
+    family_ : nearfield.field.NeighborFamily or nearfield.near.lists.NeighborLists
         The fields over the training points, one for each k; the latter with more than 5,000
         points.
 

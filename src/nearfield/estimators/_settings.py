@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn.utils import check_random_state
 
 from nearfield import inference as nf_inference
-from nearfield.families import FieldFamily
+from nearfield.field import FieldFamily
 from nearfield.inference import Priors
 from nearfield.inference._priors import check_priors, default_priors
 

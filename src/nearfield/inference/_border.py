@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nearfield.families import FieldFamily
-from nearfield.field import check_labels
+from nearfield.field import FieldFamily, check_labels
 from nearfield.inference._priors import Priors, check_priors, default_priors
 
 
@@ -17,7 +16,7 @@ def check_problem(
     if not (hasattr(family, "at") and hasattr(family, "scale_range")):
         raise TypeError(
             f"Expected a family of fields; got {_describe(family)}. Make one of distances, such as "
-            'nearfield.families.DistanceFamily(distances, "gaussian", n_classes).'
+            'nearfield.field.DistanceFamily(distances, "gaussian", n_classes).'
         )
     if family.n_points < 3:
         raise ValueError(

@@ -6,7 +6,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from nearfield.families import FieldFamily
+from nearfield.field import FieldFamily
 from nearfield.inference._ladder import Plan
 from nearfield.inference._scan import labels_at_zero
 from nearfield.sampling.agreements import PairTable

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from nearfield.families import FieldFamily
+from nearfield.field import FieldFamily
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from nearfield.families import FieldFamily
-from nearfield.field import check_external_field
+from nearfield.field import FieldFamily, check_external_field
 from nearfield.inference._priors import Priors
 
 _TAIL = 1e-13  # of the prior of beta, beyond which nothing is looked at

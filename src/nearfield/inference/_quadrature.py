@@ -8,7 +8,7 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from nearfield.families import FieldFamily
+from nearfield.field import FieldFamily
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors
 

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nearfield.families import FieldFamily
-from nearfield.field import LabelField
+from nearfield.field import FieldFamily, LabelField
 from nearfield.inference._border import check_problem
 from nearfield.inference._priors import Priors, log_density_of
 

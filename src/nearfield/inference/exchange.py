@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nearfield.families import FieldFamily
+from nearfield.field import FieldFamily
 from nearfield.inference._chains import check_run, run_chains
 from nearfield.inference._draws import draw_from_labels, draw_from_random_start
 from nearfield.inference._posterior import Posterior

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from nearfield._checks import check_positive, check_whole
-from nearfield.families import FieldFamily
+from nearfield.field import FieldFamily
 from nearfield.inference._border import check_problem
 from nearfield.inference._priors import Priors
 from nearfield.inference.pseudolikelihood import pseudolikelihood_estimate
@@ -56,7 +56,7 @@ def fit_external_field(
     --------
     >>> import numpy as np
     >>> from nearfield.distances import distance_matrix
-    >>> from nearfield.families import DistanceFamily
+    >>> from nearfield.field import DistanceFamily
     >>> from nearfield.inference.intercepts import fit_external_field
     >>> points = np.random.default_rng(0).normal(size=(40, 2))
     >>> family = DistanceFamily(distance_matrix(points), "gaussian", n_classes=2)

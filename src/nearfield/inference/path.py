@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nearfield._checks import check_generator, check_positive, check_whole
 from nearfield._threads import one_blas_thread
-from nearfield.families import FieldFamily
+from nearfield.field import FieldFamily
 from nearfield.inference._border import check_problem
 from nearfield.inference._ladder import Plan, Spread
 from nearfield.inference._pool import N_GROUPS, AgreementTable, Pool, draw_pool
@@ -76,7 +76,7 @@ class PathSampling:
     --------
     >>> import numpy as np
     >>> from nearfield.distances import distance_matrix
-    >>> from nearfield.families import DistanceFamily
+    >>> from nearfield.field import DistanceFamily
     >>> from nearfield.inference import PathSampling
     >>> points = np.random.default_rng(0).normal(size=(20, 2))
     >>> labels = (points[:, 0] > 0).astype(int)

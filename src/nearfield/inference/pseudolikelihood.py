@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nearfield._checks import check_positive
-from nearfield.families import FieldFamily
-from nearfield.field import check_external_field
+from nearfield.field import FieldFamily, check_external_field
 from nearfield.inference._border import check_problem
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors

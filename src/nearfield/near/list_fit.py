@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nearfield.field.weights import TIE_TOLERANCE
 from nearfield.inference import Posterior
 from nearfield.near.lists import ListConditionals, ListSearch, NeighborLists
-from nearfield.weights import TIE_TOLERANCE
 
 MAX_K = 512
 """The largest k with many points."""

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from nearfield.distances.neighbors import NeighborIndex
 from nearfield.field import LabelField
+from nearfield.field.weights import tie_groups
 from nearfield.inference._progress import progress
 from nearfield.near._rows import without_themselves
 from nearfield.near.box_index import BoxIndex
-from nearfield.weights import tie_groups
 
 _N_AT_ONCE = 512
 

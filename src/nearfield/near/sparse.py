@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from nearfield._checks import check_positive
 from nearfield.field import LabelField, check_external_field
+from nearfield.field.weights import RADIUS_EPSILON
 from nearfield.near._family import FamilyOfNearField
 from nearfield.near.field import NearField
-from nearfield.weights import RADIUS_EPSILON
 
 
 @dataclass(frozen=True, eq=False)

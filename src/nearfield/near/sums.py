@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nearfield.field.weights import RADIUS_EPSILON
 from nearfield.sampling.cell_table import CellTable
 from nearfield.sampling.near_radius import near_radius_sums
 from nearfield.sampling.near_support import near_sums
 from nearfield.sampling.near_terms import Neighborhood, ScaleTable, Sources, Vicinity
-from nearfield.weights import RADIUS_EPSILON
 
 Floats = NDArray[np.float64]
 

@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from nearfield.field.weights import RADIUS_EPSILON
 from nearfield.near._hashing import row_uniforms
 from nearfield.near.normalizers import Normalizers
 from nearfield.sampling.near_terms import ScaleTable, Sources
-from nearfield.weights import RADIUS_EPSILON
 
 _SIGN_STREAM = 12
 

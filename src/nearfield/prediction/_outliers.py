@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.families import DistanceFamily, FieldFamily
+from nearfield.field import DistanceFamily, FieldFamily
 from nearfield.inference import Posterior
 from nearfield.prediction._rules import Floats
 from nearfield.prediction._smooth import kernel_rates

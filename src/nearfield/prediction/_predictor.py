@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nearfield._checks import check_level
-from nearfield.families import FieldFamily
-from nearfield.field import check_external_field, check_labels
+from nearfield.field import FieldFamily, check_external_field, check_labels
 from nearfield.inference import Posterior
 from nearfield.prediction._intervals import IntervalNodes
 from nearfield.prediction._outliers import OutlierScale
@@ -60,7 +59,7 @@ class Predictor:
     --------
     >>> import numpy as np
     >>> from nearfield.distances import distance_matrix
-    >>> from nearfield.families import DistanceFamily
+    >>> from nearfield.field import DistanceFamily
     >>> from nearfield.inference import Posterior
     >>> points = np.array([[0.0], [1.0], [5.0], [6.0]])
     >>> family = DistanceFamily(distance_matrix(points), "gaussian", n_classes=2)

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solveh_banded
 
-from nearfield.families import DistanceFamily
+from nearfield.field import DistanceFamily
+from nearfield.field.weights import RADIUS_EPSILON
 from nearfield.prediction._knots import Interpolation
 from nearfield.prediction._rules import Floats, Measure, cells
 from nearfield.prediction._steps import N_EXACT_SCALES, gather
@@ -20,7 +21,6 @@ from nearfield.sampling.radius import (
 )
 from nearfield.sampling.radius_bins import BinnedTables, ScaleBins, binned_probabilities
 from nearfield.sampling.steps import StepMass
-from nearfield.weights import RADIUS_EPSILON
 
 _N_BINS = (190.0, 3.0)  # at most so many, plus these x beta
 _MOST_BINS = 255

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.families import DistanceFamily
+from nearfield.field import DistanceFamily
 from nearfield.prediction._knots import Interpolation, Knots
 from nearfield.prediction._rules import Floats, Measure, compress
 from nearfield.sampling.mean_softmax import mean_softmax

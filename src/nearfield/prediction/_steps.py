@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.families import NeighborFamily
+from nearfield.field import NeighborFamily
 from nearfield.prediction._knots import Interpolation
 from nearfield.prediction._rules import Floats, Measure, beta_basis, cells
 from nearfield.sampling.nearest import average_scales, nearest_others, neighbor_support

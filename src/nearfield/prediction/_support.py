@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from nearfield.families import DistanceFamily, FieldFamily, NeighborFamily
-from nearfield.weights import RADIUS_EPSILON, TIE_TOLERANCE
+from nearfield.field import DistanceFamily, FieldFamily, NeighborFamily
+from nearfield.field.weights import RADIUS_EPSILON, TIE_TOLERANCE
 
 _LARGEST = np.finfo(np.float64).max
 

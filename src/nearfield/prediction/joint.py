@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nearfield._checks import check_generator, check_whole
-from nearfield.families import FieldFamily
-from nearfield.field import LabelField, check_labels
+from nearfield.field import FieldFamily, LabelField, check_labels
 from nearfield.inference import Posterior, Priors
 from nearfield.inference._draws import draw_from_random_start
 from nearfield.inference._target import Point, Target, check_target, indicators, log_potential

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from nearfield.families import DistanceFamily
-from nearfield.field import check_external_field
+from nearfield.field import DistanceFamily, check_external_field
 from nearfield.prediction._knots import Interpolation
 from nearfield.prediction._predictor import Predictor
 from nearfield.prediction._rules import Measure

@@ -10,9 +10,9 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
+from nearfield.field.weights import TIE_TOLERANCE
 from nearfield.sampling.selection import bound_of_smallest, places_below, sorted_below
 from nearfield.sampling.steps import average_pieces
-from nearfield.weights import TIE_TOLERANCE
 
 BELOW = 1.0 - TIE_TOLERANCE
 """Times a distance: what is not closer ties with it."""

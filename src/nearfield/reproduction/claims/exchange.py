@@ -73,7 +73,7 @@ def run_chain(
 
     from nearfield import inference
     from nearfield.distances import distance_matrix
-    from nearfield.families import DistanceFamily
+    from nearfield.field import DistanceFamily
 
     problem = split(name, 0, seed, data_home)
     points = StandardScaler().fit_transform(problem.train_features)

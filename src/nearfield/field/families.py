@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from nearfield._checks import check_positive, check_whole
 from nearfield.distances import check_distances
-from nearfield.field import LabelField, check_external_field
-from nearfield.weights import (
+from nearfield.field.label_field import LabelField, check_external_field
+from nearfield.field.weights import (
     RADIUS_EPSILON,
     Excess,
     Ranks,

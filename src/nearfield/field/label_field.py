@@ -165,7 +165,7 @@ def _check_weights(weights: Any) -> Any:
     if not (np.isfinite(values).all() and values.min(initial=0.0) >= 0.0):
         raise ValueError(
             "Expected finite weights >= 0; got one that is negative or not finite. "
-            "Build them with the functions of nearfield.weights."
+            "Build them with the functions of nearfield.field.weights."
         )
     if checked.diagonal().any():
         raise ValueError(
