@@ -39,8 +39,8 @@ def models(family):
     distances, n_classes = family.distances, family.n_classes
     kernels = ("gaussian", "radius", "exponential")
     return {kernel: DistanceFamily(distances, kernel, n_classes) for kernel in kernels} | {
-        "k": NeighborFamily(distances, n_classes),
-        "directed k": NeighborFamily(distances, n_classes, is_directed=True),
+        "k": NeighborFamily.from_distances(distances, n_classes),
+        "directed k": NeighborFamily.from_distances(distances, n_classes, is_directed=True),
     }
 
 

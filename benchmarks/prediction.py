@@ -126,7 +126,7 @@ def classifier(model):
 
 def family_of(model, distances, n_classes):
     if model == "k":
-        return NeighborFamily(distances, n_classes)
+        return NeighborFamily.from_distances(distances, n_classes)
     return DistanceFamily(distances, model, n_classes)
 
 

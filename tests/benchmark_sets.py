@@ -22,5 +22,5 @@ def training_set(load, model="gaussian"):
     points = (features[train] - features[train].mean(axis=0)) / features[train].std(axis=0)
     distances, n_classes = distance_matrix(points), int(target.max()) + 1
     if model == "k":
-        return NeighborFamily(distances, n_classes), target[train]
+        return NeighborFamily.from_distances(distances, n_classes), target[train]
     return DistanceFamily(distances, model, n_classes), target[train]

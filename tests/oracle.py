@@ -28,7 +28,7 @@ def tiny_family(model, n_points=8, n_classes=2, seed=3):
     points = np.random.default_rng(seed).normal(size=(n_points, 2))
     distances = distance_matrix(points)
     if model == "k":
-        return NeighborFamily(distances, n_classes)
+        return NeighborFamily.from_distances(distances, n_classes)
     return DistanceFamily(distances, model, n_classes)
 
 

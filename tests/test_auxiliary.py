@@ -102,6 +102,6 @@ def test_impossible_problems_are_refused_before_any_work(rng):
     family = tiny_family("gaussian")
     with pytest.raises(ValueError, match="n_points >= 3"):
         AuxiliaryVariable().infer(rng, tiny_family("gaussian", n_points=2), [0, 1])
-    directed = NeighborFamily(family.distances, 2, is_directed=True)
+    directed = NeighborFamily.from_distances(family.distances, 2, is_directed=True)
     with pytest.raises(ValueError, match="joint distribution"):
         AuxiliaryVariable().infer(rng, directed, tiny_labels(family))

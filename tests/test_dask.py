@@ -194,6 +194,41 @@ def test_precomputed_distances_are_refused():
         fitted(as_array(X), as_array(Y), metric="precomputed")
 
 
+OTHERS = {
+    "ProbabilisticKNeighborsClassifier": SETTINGS,
+    "NearfieldClassifier": {"metrics": ("euclidean",), "n_folds": 2},
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_classifiers_give_the_answers_of_one_machine(name, tmp_path):
+    theirs = getattr(nearfield_dask, name)(**OTHERS[name]).fit(as_array(X), as_array(Y))
+    ours = getattr(nearfield, name)(**OTHERS[name]).fit(X, Y)
+    new = as_array(X, 70)
+    np.testing.assert_array_equal(theirs.predict_proba(new).compute(), ours.predict_proba(X))
+    np.testing.assert_array_equal(theirs.predict(new).compute(), ours.predict(X))
+    np.testing.assert_array_equal(theirs.outlier_score(new).compute(), ours.outlier_score(X))
+    for bound, expected in zip(
+        theirs.predict_proba_interval(new), ours.predict_proba_interval(X), strict=True
+    ):
+        np.testing.assert_array_equal(bound.compute(), expected)
+    assert theirs.score(new, as_array(Y)) == ours.score(X, Y)
+    copy = pickle.loads(pickle.dumps(theirs))
+    np.testing.assert_array_equal(copy.predict_proba(new).compute(), ours.predict_proba(X))
+    nearfield.save(theirs, tmp_path / "model.skops")
+    loaded = nearfield.load(tmp_path / "model.skops")
+    np.testing.assert_array_equal(loaded.predict_proba(X), ours.predict_proba(X))
+
+
+def test_an_average_is_described_and_refuses_what_makes_none():
+    model = nearfield_dask.NearfieldClassifier(metrics=("euclidean",), n_folds=2)
+    with pytest.raises(NotFittedError):
+        model.summary()
+    assert len(model.fit(as_array(X), as_array(Y)).summary()) == 2
+    with pytest.raises(ValueError, match="averaging"):
+        model.set_params(averaging="voting").fit(as_array(X), as_array(Y))
+
+
 def test_what_cannot_be_predicted_is_refused(model):
     with pytest.raises(TypeError, match="got ndarray"):
         model.predict(X)
@@ -205,6 +240,8 @@ def test_what_cannot_be_predicted_is_refused(model):
         model.predict_proba(as_array(X), [1.0])
     with pytest.raises(ValueError, match="to_local"):
         model.predict_joint(as_array(X))
+    with pytest.raises(ValueError, match="to_local"):
+        model.influence(as_array(X))
     with pytest.raises(ValueError, match="177 for 178 rows"):
         model.score(as_array(X), as_array(Y[1:]))
     with pytest.raises(NotFittedError):

@@ -440,7 +440,7 @@ def test_automatic_engine_is_path_sampling_up_to_a_size(
 ):
     monkeypatch.setattr(_settings, "MAX_PATH_POINTS", 40)
     distances = distance_matrix(rng.normal(size=(n_points, 2)))
-    family = NeighborFamily(distances, 2, is_directed=is_directed)
+    family = NeighborFamily.from_distances(distances, 2, is_directed=is_directed)
     name, engine = _settings.choose_engine("auto", family)
     assert name == expected
     assert type(engine).__name__ == _settings.ENGINES[expected]

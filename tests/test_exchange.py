@@ -296,7 +296,9 @@ def test_impossible_problems_are_refused_before_any_work(rng):
     with pytest.raises(ValueError, match="prior of sigma with mass"):
         SHORT.infer(rng, family, labels, Priors(stats.norm(), stats.uniform(-2.0, 1.0)))
     with pytest.raises(ValueError, match="joint distribution"):
-        SHORT.infer(rng, NeighborFamily(family.distances, 2, is_directed=True), labels)
+        SHORT.infer(
+            rng, NeighborFamily.from_distances(family.distances, 2, is_directed=True), labels
+        )
 
 
 @pytest.mark.parametrize("engine", [SHORT, AuxiliaryVariable(), Pseudolikelihood()])

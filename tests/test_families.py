@@ -41,7 +41,7 @@ def test_a_distance_family_gives_the_field_of_its_kernel(distances, labels, kern
 @pytest.mark.parametrize("external_field", [None, ALPHA])
 @pytest.mark.parametrize("k", [1, 4, 14])
 def test_a_neighbor_family_gives_the_field_of_k_neighbours(distances, labels, k, external_field):
-    family = NeighborFamily(distances, 3, external_field=external_field)
+    family = NeighborFamily.from_distances(distances, 3, external_field=external_field)
     expected = LabelField.from_weights(knn_weights(distances, k), 3, external_field)
     assert_same_field(family.at(float(k)), expected)
     np.testing.assert_allclose(family.support(float(k), labels), expected.support(labels))
@@ -51,7 +51,7 @@ def test_a_neighbor_family_gives_the_field_of_k_neighbours(distances, labels, k,
 
 
 def test_a_directed_family_has_conditionals_and_no_field(distances, labels):
-    family = NeighborFamily(distances, 3, is_directed=True)
+    family = NeighborFamily.from_distances(distances, 3, is_directed=True)
     assert not family.has_joint
     with pytest.raises(ValueError, match=r"whose conditionals belong to no joint.*Use pseudolike"):
         family.at(3)
@@ -62,7 +62,7 @@ def test_a_directed_family_has_conditionals_and_no_field(distances, labels):
 def test_only_the_kernels_without_steps_are_smooth(distances):
     is_smooth = {kernel: DistanceFamily(distances, kernel, 3).is_smooth for kernel in KERNELS}
     assert is_smooth == {"gaussian": True, "exponential": True, "radius": False}
-    assert not NeighborFamily(distances, 3).is_smooth
+    assert not NeighborFamily.from_distances(distances, 3).is_smooth
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -84,7 +84,7 @@ def test_the_field_changes_within_the_scale_range_and_hardly_beyond(distances, k
 
 
 def test_the_scale_range_of_k_is_all_there_are(distances):
-    assert NeighborFamily(distances, 3).scale_range == (1.0, 14.0)
+    assert NeighborFamily.from_distances(distances, 3).scale_range == (1.0, 14.0)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -110,12 +110,14 @@ def test_an_unknown_kernel_is_refused(distances):
 
 
 def test_few_neighbours_make_a_sparse_field(distances):
-    family = NeighborFamily(distances, 3)
+    family = NeighborFamily.from_distances(distances, 3)
     assert family.at(3).is_sparse
     assert not family.at(7).is_sparse
 
 
-@pytest.mark.parametrize("make", [lambda d, g: DistanceFamily(d, "radius", g), NeighborFamily])
+@pytest.mark.parametrize(
+    "make", [lambda d, g: DistanceFamily(d, "radius", g), NeighborFamily.from_distances]
+)
 def test_what_makes_no_family_is_refused_at_once(distances, make):
     with pytest.raises(ValueError, match="whole number n_classes >= 2"):
         make(distances, 1)
@@ -130,7 +132,7 @@ def test_points_that_tie_share_a_place_among_the_neighbours(rng, k, is_directed)
     points = rng.integers(3, size=(24, 2)).astype(float)  # of nine places
     distances = distance_matrix(points) * (1.0 + 1e-14 * rng.normal(size=(24, 24)))
     distances = np.maximum(distances, distances.T)
-    family = NeighborFamily(distances, 3, is_directed)
+    family = NeighborFamily.from_distances(distances, 3, is_directed=is_directed)
     labels = rng.integers(3, size=24)
     weights = knn_weights(distances, k)
     coupling = weights if is_directed else weights + weights.T
@@ -139,8 +141,10 @@ def test_points_that_tie_share_a_place_among_the_neighbours(rng, k, is_directed)
 
 @pytest.mark.parametrize("k", [0, -1, 15, 40])
 def test_a_k_that_the_points_cannot_give_is_refused(distances, k):
-    with pytest.raises(ValueError, match=f"Expected 1 <= k < n_points; got k={k}, n_points=15"):
-        NeighborFamily(distances, 3).at(k)
+    with pytest.raises(
+        ValueError, match=f"Expected 1 <= k <= n_neighbors; got k={k}, n_neighbors=14"
+    ):
+        NeighborFamily.from_distances(distances, 3).at(k)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -154,11 +158,12 @@ def test_a_sigma_that_is_not_above_zero_is_refused(distances, labels, kernel, si
 
 def test_a_k_that_is_not_whole_is_refused(distances):
     with pytest.raises(ValueError, match=r"Expected a whole number k; got k=2\.7"):
-        NeighborFamily(distances, 3).at(2.7)
+        NeighborFamily.from_distances(distances, 3).at(2.7)
 
 
 @pytest.mark.parametrize(
-    "make", [lambda d: DistanceFamily(d, "gaussian", 3), lambda d: NeighborFamily(d, 3)]
+    "make",
+    [lambda d: DistanceFamily(d, "gaussian", 3), lambda d: NeighborFamily.from_distances(d, 3)],
 )
 def test_copies_carry_the_arguments_and_no_more(distances, labels, make):
     family = make(distances)
@@ -180,7 +185,7 @@ def test_support_at_every_k_in_a_row_is_that_of_each_alone(kind, is_directed, rn
     }[kind]
     distances = distance_matrix(points.astype(float))
     labels = rng.integers(3, size=20)
-    family = NeighborFamily(distances, 3, is_directed)
+    family = NeighborFamily.from_distances(distances, 3, is_directed=is_directed)
     ks = [1, 2, 3, 7, 8, 19]
     in_a_row = list(family.supports(ks, labels))
     for k, support in zip(ks, in_a_row, strict=True):

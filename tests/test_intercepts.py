@@ -15,8 +15,8 @@ def families(n_points=60, n_classes=3):
     return [
         DistanceFamily(distances, "gaussian", n_classes),
         DistanceFamily(distances, "radius", n_classes),
-        NeighborFamily(distances, n_classes),
-        NeighborFamily(distances, n_classes, is_directed=True),
+        NeighborFamily.from_distances(distances, n_classes),
+        NeighborFamily.from_distances(distances, n_classes, is_directed=True),
     ]
 
 

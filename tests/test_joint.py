@@ -16,7 +16,7 @@ N_POINTS, N_KNOWN = 7, 4
 def tiny_family(model, n_classes, external_field=None):
     distances = distance_matrix(np.random.default_rng(3).normal(size=(N_POINTS, 2)))
     if model == "k":
-        return NeighborFamily(distances, n_classes, external_field=external_field)
+        return NeighborFamily.from_distances(distances, n_classes, external_field=external_field)
     return DistanceFamily(distances, model, n_classes, external_field)
 
 
@@ -172,6 +172,6 @@ def test_what_cannot_be_drawn_is_refused():
             update_parameters=True,
             priors=Priors(stats.uniform(90.0, 1.0), stats.uniform(0.0, 9.0)),
         )
-    directed = NeighborFamily(family.distances, 2, is_directed=True)
+    directed = NeighborFamily.from_distances(family.distances, 2, is_directed=True)
     with pytest.raises(ValueError, match="no joint"):
         draw_joint_labels(rng, tiny_posterior("k"), directed, [0, 1], 5)

@@ -87,7 +87,7 @@ def test_path_sampling_gives_the_exact_posterior(model, n_points, n_classes):
 
 def test_an_external_field_and_a_negative_beta_are_handled():
     distances = distance_matrix(np.arange(8.0)[:, None])
-    family = NeighborFamily(distances, 2, external_field=[0.5, -0.2])
+    family = NeighborFamily.from_distances(distances, 2, external_field=[0.5, -0.2])
     priors = Priors(stats.norm(0.0, 2.0), stats.randint(1, 3))
     scores, _, exact = compare(family, np.arange(8) % 2, priors)
     assert_calibrated(scores)
@@ -325,7 +325,9 @@ def test_impossible_problems_are_refused(rng):
     with pytest.raises(ValueError, match="labels from 0 to"):
         PathSampling().infer(rng, family, labels + 2)
     with pytest.raises(ValueError, match="joint distribution"):
-        PathSampling().infer(rng, NeighborFamily(family.distances, 2, is_directed=True), labels)
+        PathSampling().infer(
+            rng, NeighborFamily.from_distances(family.distances, 2, is_directed=True), labels
+        )
 
 
 @pytest.mark.parametrize("external_field", [None, [0.4, 0.0, -0.3]])

@@ -3,6 +3,7 @@ import sys
 
 import numpy as np
 import pytest
+from plain import all_distances, new_point_support, predictor_of
 from scipy import stats
 from scipy.special import softmax
 
@@ -14,7 +15,7 @@ from nearfield.prediction import Predictor, euclidean_distances_to, map_chunks
 from nearfield.prediction._knots import Knots
 from nearfield.prediction._rules import Measure, compress, gauss_nodes, lagrange_basis
 from nearfield.prediction._smooth import _TOWARDS_CENTRE, probe_distances
-from nearfield.prediction._support import new_point_support
+from nearfield.prediction._support import new_point_support as dense_support
 from nearfield.sampling._vector import exp_of
 from nearfield.sampling.selection import bound_of_smallest, sorted_below
 from nearfield.sampling.steps import exponential
@@ -31,7 +32,9 @@ ALPHA = (0.3, -0.2, 0.0)
 
 def family_of(model, distances, external_field=None, n_classes=3):
     if model.endswith("k"):
-        return NeighborFamily(distances, n_classes, model != "k", external_field)
+        return NeighborFamily.from_distances(
+            distances, n_classes, is_directed=model != "k", external_field=external_field
+        )
     return DistanceFamily(distances, model, n_classes, external_field)
 
 
@@ -66,6 +69,22 @@ def draws_of(model, n_points, n_draws, width, seed=0):
     return betas, centre * np.exp(sd_log_scale * second)
 
 
+def support_of(family, labels, distances, scale, predictive):
+    if not family.has_graph:
+        return dense_support(family, labels, distances, scale, predictive)
+    is_joint = predictive == "joint" and family.has_joint
+    return new_point_support(
+        all_distances(family),
+        labels,
+        distances,
+        "uniform",
+        scale,
+        int(scale),
+        family.n_classes,
+        is_joint=is_joint,
+    )
+
+
 def plain_average(predictor, distances):
     """Average over every draw, in NumPy."""
     posterior, family = predictor.posterior, predictor.family
@@ -74,9 +93,7 @@ def plain_average(predictor, distances):
     alpha = 0.0 if family.external_field is None else np.asarray(family.external_field)
     total = np.zeros((len(distances), family.n_classes))
     for number, scale in enumerate(scales):
-        support = new_point_support(
-            family, predictor.labels, distances, scale, predictor.predictive
-        )
+        support = support_of(family, predictor.labels, distances, scale, predictor.predictive)
         here = np.flatnonzero(index.ravel() == number)
         logits = alpha + betas[here][:, None, None] * support
         total += np.einsum("r,rmg->mg", weights[here], softmax(logits, axis=2))
@@ -92,7 +109,7 @@ def test_joint_prediction_is_the_conditional_of_the_field_of_one_more_point(mode
     family = family_of(model, distances[:24, :24], external_field)
     for scale in SCALES[model]:
         for beta in (-2.0, 0.7, 9.0):
-            predictor = Predictor(posterior_of(model, [beta], [scale]), family, labels[:24])
+            predictor = predictor_of(posterior_of(model, [beta], [scale]), family, labels[:24])
             expected = family_of(model, distances, external_field).at(scale)
             np.testing.assert_allclose(
                 predictor.probabilities(distances[24:, :24])[0],
@@ -113,7 +130,7 @@ def test_the_compiled_average_equals_the_plain_one(model, predictive):
     betas = np.linspace(-1.0, 6.0, len(scales))
     weights = np.arange(1.0, len(scales) + 1.0) / np.arange(1, len(scales) + 1).sum()
     posterior = posterior_of(model, betas, scales, weights)
-    predictor = Predictor(posterior, family, labels, predictive)
+    predictor = predictor_of(posterior, family, labels, predictive)
     distances = distance_matrix(new, points)
     probabilities = predictor.probabilities(distances)
     np.testing.assert_allclose(
@@ -129,7 +146,7 @@ def test_the_printed_and_the_directed_model_listen_one_way():
     by_model = {}
     for model in ("k", "directed k"):
         for predictive in ("joint", "printed"):
-            predictor = Predictor(
+            predictor = predictor_of(
                 posterior_of(model, [2.0], [4.0]), family_of(model, distances), labels, predictive
             )
             by_model[model, predictive] = predictor.probabilities(new)
@@ -142,7 +159,7 @@ def test_a_class_without_training_points_gets_its_share():
     distances = distance_matrix(points)
     for model in MODELS:
         family = family_of(model, distances, n_classes=4)
-        predictor = Predictor(posterior_of(model, [2.0], [2.0]), family, labels)
+        predictor = predictor_of(posterior_of(model, [2.0], [2.0]), family, labels)
         new = distance_matrix(points[:3] + 0.1, points)
         np.testing.assert_allclose(
             predictor.probabilities(new), plain_average(predictor, new), rtol=0, atol=1e-12
@@ -159,7 +176,7 @@ def test_many_draws_are_averaged_as_if_one_by_one(model, width):
     posterior = Posterior.from_draws(
         betas.reshape(4, -1), scales.reshape(4, -1), "k" if model == "k" else "sigma"
     )
-    predictor = Predictor(posterior, family_of(model, distance_matrix(points)), labels)
+    predictor = predictor_of(posterior, family_of(model, distance_matrix(points)), labels)
     distances = distance_matrix(new, points)
     error = np.abs(predictor.probabilities(distances) - plain_average(predictor, distances))
     assert error.max() < 1e-4
@@ -173,7 +190,7 @@ def test_far_draws_and_points_in_the_middle_are_averaged_as_if_one_by_one(model)
     new = rng.normal(size=(40, 6)) * np.repeat([0.2, 1.0, 1.6, 5.0], 10)[:, None]
     betas, scales = draws_of(model, 120, 1_000, "wide", seed=4)
     scales[:2] = scales.max() * np.array([3.0, 3.1])  # each is a thousandth of the average
-    predictor = Predictor(
+    predictor = predictor_of(
         posterior_of(model, betas, scales), family_of(model, distance_matrix(points)), labels
     )
     distances = distance_matrix(new, points)
@@ -236,7 +253,7 @@ def test_steps_of_the_radius_are_averaged_as_if_one_by_one(
     # Around a radius that reaches one point in twenty.
     sigmas = np.quantile(distances, 0.05 + 1.0 / n_points) * np.exp(sd_log_scale * second)
     family = family_of("radius", distances, n_classes=n_classes)
-    predictor = Predictor(posterior_of("radius", betas, sigmas), family, labels[:n_points])
+    predictor = predictor_of(posterior_of("radius", betas, sigmas), family, labels[:n_points])
     to_training = distance_matrix(new, points)
     error = predictor.probabilities(to_training) - plain_average(predictor, to_training)
     assert np.abs(error).max() < 1e-4
@@ -248,7 +265,7 @@ def test_draws_of_the_radius_that_are_all_but_equal_are_averaged(predictive):
     sigmas = 1.0 + 1e-9 * np.random.default_rng(1).random(300)
     betas = np.linspace(1.0, 2.0, 300)
     family = family_of("radius", distance_matrix(points))
-    predictor = Predictor(posterior_of("radius", betas, sigmas), family, labels, predictive)
+    predictor = predictor_of(posterior_of("radius", betas, sigmas), family, labels, predictive)
     new = distance_matrix(points[:5] + 0.1, points)
     error = predictor.probabilities(new) - plain_average(predictor, new)
     assert np.abs(error).max() < 1e-5
@@ -262,7 +279,7 @@ def test_neighbours_that_rounding_tells_apart_tie(model):
     new = distance_matrix(np.concatenate([points[:5], points[5:9] + 0.5]), points)
     rounding = np.random.default_rng(8).uniform(-1e-14, 1e-14, size=new.shape)
     for k in (1, 3, 8, 20):
-        predictor = Predictor(posterior_of(model, [2.0], [k]), family_of(model, exact), labels)
+        predictor = predictor_of(posterior_of(model, [2.0], [k]), family_of(model, exact), labels)
         expected = predictor.probabilities(new)
         rounded = new * (1.0 + rounding)
         np.testing.assert_allclose(predictor.probabilities(rounded), expected, atol=1e-12)
@@ -293,7 +310,7 @@ def test_rows_do_not_depend_on_each_other():
     distances = distance_matrix(np.random.default_rng(6).normal(size=(9, 3)), points)
     for model in MODELS:
         betas, scales = draws_of(model, 50, 500, "realistic")
-        predictor = Predictor(
+        predictor = predictor_of(
             posterior_of(model, betas, scales),
             family_of(model, distance_matrix(points)),
             labels,
@@ -309,14 +326,12 @@ def test_intervals_are_the_quantiles_over_the_posterior(model):
     betas, scales = draws_of(model, 50, 2_000, "realistic")
     posterior = posterior_of(model, betas, scales)
     family = family_of(model, distance_matrix(points))
-    predictor = Predictor(posterior, family, labels)
+    predictor = predictor_of(posterior, family, labels)
     distances = distance_matrix(np.random.default_rng(6).normal(size=(8, 3)), points)
     lower, upper = predictor.interval(distances, level=0.8)
+    support = {s: support_of(family, labels, distances, s, "joint") for s in np.unique(scales)}
     at_draws = np.array(
-        [
-            softmax(beta * new_point_support(family, labels, distances, scale, "joint"), axis=1)
-            for beta, scale in zip(betas, scales, strict=True)
-        ]
+        [softmax(beta * support[s], axis=1) for beta, s in zip(betas, scales, strict=True)]
     )
     # Of 512 nodes spread evenly, the share below a quantile is within a few of 0.1 and 0.9.
     tolerance = 4.0 * np.sqrt(0.1 * 0.9 / 512)
@@ -335,7 +350,7 @@ def test_intervals_are_the_quantiles_over_the_posterior(model):
 def test_the_interval_of_a_known_parameter_is_a_point():
     points, labels = three_classes(20)
     family = family_of("gaussian", distance_matrix(points))
-    predictor = Predictor(posterior_of("gaussian", [2.0], [0.7]), family, labels)
+    predictor = predictor_of(posterior_of("gaussian", [2.0], [0.7]), family, labels)
     distances = distance_matrix(points[:2] + 0.3, points)
     for bound in predictor.interval(distances):
         np.testing.assert_allclose(bound, predictor.probabilities(distances), atol=1e-12)
@@ -359,7 +374,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say():
         labels = labelings[rng.choice(len(labelings), p=likelihood[true])]
         weight = likelihood[:, codes[tuple(labels)]]
         posterior = posterior_of("gaussian", *grid.T, weight / weight.sum())
-        lower, upper = Predictor(posterior, family, labels).interval(to_training, level=0.8)
+        lower, upper = predictor_of(posterior, family, labels).interval(to_training, level=0.8)
         beta, sigma = grid[true]
         padded = np.append(labels, 0)
         probability = everything.at(sigma).conditional(padded, 7, beta)[1]
@@ -372,7 +387,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say():
 def test_a_point_that_moves_away_scores_ever_higher(model):
     points, labels = three_classes(60)
     betas, scales = draws_of(model, 60, 300, "realistic")
-    predictor = Predictor(
+    predictor = predictor_of(
         posterior_of(model, betas, scales), family_of(model, distance_matrix(points)), labels
     )
     rng = np.random.default_rng(3)
@@ -391,7 +406,7 @@ def test_a_point_that_moves_away_scores_ever_higher(model):
 def test_points_like_the_training_points_score_about_zero(model):
     points, labels = three_classes(400)
     betas, scales = draws_of(model, 400, 300, "realistic")
-    predictor = Predictor(
+    predictor = predictor_of(
         posterior_of(model, betas, scales), family_of(model, distance_matrix(points)), labels
     )
     scores = predictor.outlier_score(distance_matrix(three_classes(400, seed=8)[0], points))
@@ -403,7 +418,7 @@ def test_points_like_the_training_points_score_about_zero(model):
 def test_scores_of_identical_training_points_are_finite():
     distances = np.zeros((5, 5))
     for model in MODELS:
-        predictor = Predictor(
+        predictor = predictor_of(
             posterior_of(model, [1.0], [2.0]), family_of(model, distances), np.arange(5) % 3
         )
         scores = predictor.outlier_score(np.array([[0.0] * 5, [1.0] * 5]))
@@ -424,7 +439,7 @@ def test_scores_of_identical_training_points_are_finite():
 def test_far_away_the_class_probabilities_tend_to_the_limit_that_is_documented(model, scale, limit):
     points, labels = three_classes(40)
     family = family_of(model, distance_matrix(points))
-    predictor = Predictor(posterior_of(model, [3.0], [scale]), family, labels)
+    predictor = predictor_of(posterior_of(model, [3.0], [scale]), family, labels)
     direction = np.array([0.6, 0.0, 0.8])
     expected = softmax(3.0 * limit(points @ direction) @ np.eye(3)[labels])
     far = distance_matrix([1e6 * direction], points)
@@ -436,7 +451,7 @@ def test_far_away_only_points_with_none_within_their_radius_listen():
     points, labels = three_classes(40)
     points[0] = [0.0, 30.0, 0.0]
     family = family_of("radius", distance_matrix(points))
-    predictor = Predictor(posterior_of("radius", [30.0], [10.0]), family, labels)
+    predictor = predictor_of(posterior_of("radius", [30.0], [10.0]), family, labels)
     support = (np.bincount(labels) + np.eye(3)[labels[0]]) / 40
     far = distance_matrix([[1e6, 0.0, 0.0]], points)
     np.testing.assert_allclose(predictor.probabilities(far)[0], softmax(30.0 * support), atol=1e-6)

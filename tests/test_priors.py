@@ -8,7 +8,7 @@ from nearfield.inference._priors import Priors, check_priors, default_priors
 
 DISTANCES = distance_matrix(np.random.default_rng(2).normal(size=(11, 2)))
 SMOOTH = DistanceFamily(DISTANCES, "gaussian", 2)
-NEIGHBORS = NeighborFamily(DISTANCES, 2)
+NEIGHBORS = NeighborFamily.from_distances(DISTANCES, 2)
 BETA = stats.norm(0.0, 50.0)
 
 
@@ -24,7 +24,7 @@ def test_the_default_priors_of_beta_and_sigma_are_the_papers():
 
 @pytest.mark.parametrize(("n_points", "largest_k"), [(3, 1), (10, 5), (11, 5)])
 def test_the_default_prior_of_k_is_uniform_to_half_the_points(n_points, largest_k):
-    priors = default_priors(NeighborFamily(DISTANCES[:n_points, :n_points], 2))
+    priors = default_priors(NeighborFamily.from_distances(DISTANCES[:n_points, :n_points], 2))
     np.testing.assert_allclose(priors.log_scale(np.arange(1, largest_k + 1)), -np.log(largest_k))
     assert np.isneginf(priors.log_scale([0, largest_k + 1])).all()
     assert priors.beta.std() == 50.0

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from benchmark_sets import training_set
+from plain import all_distances
 from scipy import stats
 from scipy.special import logsumexp, softmax
 
@@ -28,7 +29,9 @@ EXTERNAL_FIELDS = (None, (0.4, -0.3, 0.0))
 def family_of(model, external_field=None, n_points=10):
     distances = distance_matrix(np.random.default_rng(3).normal(size=(n_points, 2)))
     if model.endswith("k"):
-        return NeighborFamily(distances, 3, model.startswith("directed"), external_field)
+        return NeighborFamily.from_distances(
+            distances, 3, is_directed=model.startswith("directed"), external_field=external_field
+        )
     return DistanceFamily(distances, model, 3, external_field)
 
 
@@ -36,7 +39,8 @@ def labels_of(family, seed=0):
     """Label three parts of the plane, and a few points at random."""
     rng = np.random.default_rng(seed)
     n_points = family.n_points
-    labels = np.digitize(family.distances[0], np.quantile(family.distances[0], [0.33, 0.67]))
+    first = all_distances(family)[0]
+    labels = np.digitize(first, np.quantile(first, [0.33, 0.67]))
     labels[rng.choice(n_points, n_points // 4, replace=False)] = rng.integers(3, size=n_points // 4)
     return labels
 
@@ -46,7 +50,7 @@ def log_conditionals(family, scale, labels, beta):
     if family.has_joint:
         conditionals = family.at(scale).conditionals(labels, beta)
     else:
-        support = knn_weights(family.distances, int(scale)) @ np.eye(3)[labels]
+        support = knn_weights(all_distances(family), int(scale)) @ np.eye(3)[labels]
         alpha = np.zeros(3) if family.external_field is None else family.external_field
         conditionals = softmax(alpha + beta * support, axis=1)
     return np.log(conditionals[np.arange(len(labels)), labels]).sum()
@@ -228,7 +232,7 @@ def test_a_prior_of_sigma_that_reaches_below_zero_is_used_above():
 @pytest.mark.parametrize("is_directed", [False, True])
 def test_labels_that_alternate_on_a_line_give_a_negative_beta(k, is_directed):
     points = np.arange(30.0)[:, None]
-    family = NeighborFamily(distance_matrix(points), 2, is_directed)
+    family = NeighborFamily.from_distances(distance_matrix(points), 2, is_directed=is_directed)
     priors = Priors(stats.norm(0.0, 5.0), stats.randint(k, k + 1))
     posterior = Pseudolikelihood().infer(None, family, np.arange(30) % 2, priors)
     assert posterior.quantile(0.999)["beta"] < 0.0

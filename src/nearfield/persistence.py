@@ -21,13 +21,10 @@ _PARTS = (
     "nearfield.distances.power.PowerTransform",
     "nearfield.estimators._metric.MetricSpace",
     "nearfield.estimators._standardize.Standardization",
-    "nearfield.field.DistanceFamily",
-    "nearfield.field.NeighborFamily",
+    "nearfield.field.families.DistanceFamily",
+    "nearfield.field.neighbor_family.NeighborFamily",
     "nearfield.inference._posterior.Posterior",
-    "nearfield.near.field.NearField",
-    "nearfield.near.lists.NeighborLists",
-    "nearfield.near.normalizers.Normalizers",
-    "nearfield.near.scales.TabulatedScales",
+    "nearfield.neighbors.graph.NeighborGraph",
     "nearfield.inference._priors.Priors",
     "pathlib.PosixPath",  # of a checkpoint
     "pathlib.WindowsPath",
@@ -49,7 +46,8 @@ def save(
     Parameters
     ----------
     estimator : estimator
-        Fitted or not.
+        Fitted or not; one of `nearfield.dask` is fitted, and saved as what its ``to_local()``
+        gives.
     path : str or path
         By custom with the ending ``.skops``.
     trusted : sequence of str or type
@@ -82,6 +80,8 @@ def save(
         raise TypeError(
             f"Expected an estimator; got {type(estimator).__name__}. Save a model or a pipeline."
         )
+    # A model on Dask is saved as that of one machine.
+    estimator = getattr(estimator, "to_local", lambda: estimator)()
     record = {"format": _FORMAT, "nearfield": __version__, "estimator": estimator}
     try:
         content = skops.io.dumps(record)

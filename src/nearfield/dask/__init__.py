@@ -5,12 +5,11 @@ The extra ``nearfield[dask]`` brings what this needs.
 Each file imports only from those named before it: `_rows` takes Dask collections apart and puts
 results together; `_training` checks and numbers the training rows; `_kept` keeps values on the
 workers. A small training set is fitted on one of them (`_whole`). A large one is dealt out to
-shards of neighbouring cells (`_shards`), where distances are taken (`_space`). Every shard is
-searched and the results are merged (`_search`); what some points then see of the field is
-a field of few rows (`_some_rows`), to which the shards add their sums (`_shard_sums`), and which
-the functions of `nearfield.near` take. Normalisers are summed over shards (`_sums`, and
-`_sums_by_rows` for some metrics), and all this is kept (`_field`), fitted and asked (`_near`).
-`_fit` chooses, and `_classifier` is the estimator.
+shards, each a region with an index (`_shards`), in the metric space (`_space`). Points are
+queried on all shards and their lists are merged (`_search`), which gives the
+k-nearest-neighbour graph and the conditionals that are fitted by the functions of one machine
+(`_graph`), and the supports of predictions (`_model`). `_lazy` predicts lazily from such models;
+`_classifier` and `_nearfield` have the estimators.
 """
 
 try:
@@ -22,6 +21,14 @@ except ImportError as error:
         "Install it by pip install 'nearfield[dask]'."
     ) from error
 
-from nearfield.dask._classifier import DistanceNeighborsClassifier
+from nearfield.dask._classifier import (
+    DistanceNeighborsClassifier,
+    ProbabilisticKNeighborsClassifier,
+)
+from nearfield.dask._nearfield import NearfieldClassifier
 
-__all__ = ["DistanceNeighborsClassifier"]
+__all__ = [
+    "DistanceNeighborsClassifier",
+    "NearfieldClassifier",
+    "ProbabilisticKNeighborsClassifier",
+]

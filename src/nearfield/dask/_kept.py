@@ -1,32 +1,78 @@
 """Values that stay on the workers once they are computed."""
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import dask
-from dask.delayed import Delayed
+from dask.delayed import Delayed, delayed
+
+Build = Callable[..., Sequence[Delayed]]
 
 
 class Kept:
     """Delayed values, computed at first use and then kept where they were computed.
 
     A worker that is lost takes some of them along: Dask then computes these anew. So does a
-    pickled copy, elsewhere, with all of them: it holds the recipes, not the values.
+    pickled copy, elsewhere, with all of them: it holds how they come about, not the values.
 
     Parameters
     ----------
-    recipes : sequence of Delayed
-        Deterministic, so that a value computed again is the same.
+    build : callable
+        Takes the values of the parents, a tuple of Delayed each, and gives those to keep. It is
+        deterministic, so that a value computed again is the same.
+    *parents : Kept
     """
 
-    def __init__(self, recipes: Sequence[Delayed]) -> None:
-        self.recipes = tuple(recipes)
+    def __init__(self, build: Build, *parents: "Kept") -> None:
+        self.build, self.parents = build, parents
+
+    @classmethod
+    def from_recipes(cls, recipes: Sequence[Delayed]) -> "Kept":
+        """Keep values that depend on nothing that is kept."""
+        return cls(partial(tuple, recipes))
 
     @cached_property
     def values(self) -> tuple[Delayed, ...]:
         """The values, on the workers."""
-        return dask.persist(*self.recipes)
+        return dask.persist(*self._recipes())
+
+    @property
+    def value(self) -> Delayed:
+        """The one value, where there is one."""
+        (value,) = self.values
+        return value
+
+    def followed_by(self, build: Build) -> "Kept":
+        """Keep what follows from these values instead of them."""
+        after = Kept(build, self)
+        # A scheduler that is told to forget values first would miss them.
+        dask.compute(*[delayed(_is_there)(value) for value in after.values])
+        del self.values
+        return after
+
+    def _recipes(self) -> Sequence[Delayed]:
+        return self.build(*(parent._now() for parent in self.parents))
+
+    def _now(self) -> Sequence[Delayed]:
+        return self.values if "values" in self.__dict__ else self._recipes()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"recipes": self.recipes}
+        return {"build": self.build, "parents": self.parents}
+
+
+class Holder:
+    """Keeps an object alive here for as long as a lazy result may need what it keeps elsewhere.
+
+    Dask forgets values that nothing here refers to, even where a graph depends on them.
+    """
+
+    def __init__(self, held: Any = None) -> None:
+        self.held = held
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Holder, ()
+
+
+def _is_there(value: Any) -> bool:
+    return True

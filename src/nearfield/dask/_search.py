@@ -1,133 +1,138 @@
-"""The nearest of all training points: sought on every shard, and merged exactly."""
+"""The nearest of all training points: exact, from the indexes of all shards.
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+Points are first queried on the shard of their own region. The distance of the last neighbour
+there is the limit of the queries on other shards, of which those beyond the limit are left out.
+Neighbours travel as codes, n_classes * row + label, since a shard knows its own labels alone.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 from dask.delayed import Delayed, delayed
 from numpy.typing import NDArray
 
-from nearfield.dask._shards import Shard, is_among
-from nearfield.distances.neighbors import NeighborIndex
-from nearfield.near._measure import Ruler
-from nearfield.near.box_index import BoxIndex
-from nearfield.near.normalizers import Normalizers
-from nearfield.near.quick_index import quick_index
+from nearfield.dask._shards import Cuts, Shard, Shards, places_of
+from nearfield.neighbors import TIE_TOLERANCE, NeighborLists, ShortLists, merge_lists
 
-_N_MERGED = 8  # lists at once
+WITH_TIES = 1.0 + 4.0 * TIE_TOLERANCE
+"""Times a distance: past all that may tie with it."""
 
 
-class Found(NamedTuple):
-    """The nearest training points of some others, nearest first."""
+class Queries(NamedTuple):
+    """Some of the points that are queried, for one shard."""
 
-    distances: NDArray[np.float64]  # shape (m, K), or fewer where a shard has no more
-    rows: NDArray[np.int64]  # of the same shape
-
-
-class RowTable(NamedTuple):
-    """What the support of a point needs to know of some training points."""
-
-    rows: NDArray[np.int64]  # shape (n,), rising
-    labels: NDArray[np.int64]  # shape (n,)
-    nearest: NDArray[np.float64]  # shape (n,)
-    log_totals: NDArray[np.float32]  # shape (n, n_scales)
+    places: NDArray[np.int64]  # shape (m,), among all of these points
+    points: NDArray[np.float64]  # shape (m, n_features)
+    limits: NDArray[np.float64]  # shape (m,)
 
 
-def find_nearest(
-    shards: Sequence[Delayed], indexes: Sequence[Delayed], points: Delayed, n_neighbors: Any
-) -> Delayed:
-    """Find the nearest of all training points, as `Found`.
+class HomeLists(NamedTuple):
+    """Points with their neighbours on the shard of their own region."""
+
+    points: NDArray[np.float64]  # shape (m, n_features)
+    codes: NDArray[np.int64]  # shape (m,): of training points; -1 for new points
+    homes: NDArray[np.int64]  # shape (m,): the shard
+    lists: NeighborLists  # of codes
+
+
+def search_training(
+    shards: Shards, n_neighbors: int, sites: NDArray[np.int64] | None = None
+) -> list[tuple[Delayed, Delayed]]:
+    """Search the neighbours of training points, all or some: `HomeLists`, and merged lists.
 
     Parameters
     ----------
-    shards : sequence of Delayed Shard
-    indexes : sequence of Delayed indexes
-        Of the shards.
-    points : Delayed ndarray, shape (m, n_features)
-    n_neighbors : int or Delayed int
+    shards : Shards
+    n_neighbors : int
+    sites : ndarray of int, shape (n_sites,), optional
+        Row numbers.
     """
-    lists = [
-        delayed(_search)(shard, index, points, n_neighbors)
-        for shard, index in zip(shards, indexes, strict=True)
+    homes = [
+        delayed(_search_home)(shard, s, n_neighbors, sites) for s, shard in enumerate(shards.shards)
     ]
-    while len(lists) > 1:
-        lists = [
-            delayed(merge)(lists[start : start + _N_MERGED], n_neighbors)
-            for start in range(0, len(lists), _N_MERGED)
-        ]
-    return lists[0]
+    return [(home, _search_elsewhere(shards, home, n_neighbors)) for home in homes]
 
 
-def gather_table(
-    shards: Sequence[Delayed], normalizers: Sequence[Delayed], rows: Sequence[Any]
-) -> Delayed:
-    """Bring to one place what is to be known of some training points, as `RowTable`.
-
-    Parameters
-    ----------
-    shards : sequence of Delayed Shard
-    normalizers : sequence of Delayed Normalizers
-        Of the shards.
-    rows : sequence of Delayed ndarray of int
-        Of any shape; a row may come more than once.
-    """
-    wanted = delayed(_rising)(list(rows))
-    parts = [
-        delayed(_pick)(shard, totals, wanted)
-        for shard, totals in zip(shards, normalizers, strict=True)
-    ]
-    return delayed(stack)(parts)
+def search_new(shards: Shards, points: Delayed, n_neighbors: int) -> Delayed:
+    """Search the nearest training points of new points, as `NeighborLists` of codes."""
+    n_shards, cuts = len(shards.shards), shards.cuts
+    split = delayed(_split_by_home, nout=n_shards)(points, cuts, n_shards)
+    home = delayed(_merge_home)(points, cuts, _answers(shards, split, n_neighbors), n_neighbors)
+    return _search_elsewhere(shards, home, n_neighbors)
 
 
-def build_index(shard: Shard, ruler: Ruler, search: str) -> NeighborIndex | BoxIndex | None:
-    """Build the index of a shard; none if it is empty."""
-    if len(shard.rows) == 0:
-        return None
-    return quick_index(shard.points, metric=ruler.metric, metric_params=ruler.params, search=search)
+def _search_elsewhere(shards: Shards, home: Delayed, n_neighbors: int) -> Delayed:
+    """Query points on the shards that are not their own, and merge the lists."""
+    n_shards = len(shards.shards)
+    asked = delayed(_select, nout=n_shards)(home, shards.boxes, n_neighbors, shards.power)
+    return delayed(_merge)(home, _answers(shards, asked, n_neighbors), n_neighbors)
 
 
-def _search(
-    shard: Shard,
-    index: NeighborIndex | BoxIndex | None,
-    points: NDArray[np.float64],
-    n_neighbors: int,
-) -> Found:
-    n_found = min(n_neighbors, len(shard.rows))
-    if index is None or len(points) == 0:
-        shape = len(points), n_found
-        return Found(np.empty(shape), np.empty(shape, dtype=np.int64))
-    distances, places = index.query(points, n_found)
-    return Found(distances, shard.rows[places])
+def _answers(shards: Shards, asked: Delayed, n_neighbors: int) -> list[Delayed]:
+    pairs = zip(shards.shards, asked, strict=True)
+    return [delayed(answer)(shard, queries, n_neighbors) for shard, queries in pairs]
 
 
-def merge(lists: Sequence[Found], n_neighbors: int) -> Found:
-    """Keep the nearest of several lists; which ones of equally near last ones is left open."""
-    distances, rows = (np.concatenate(arrays, axis=1) for arrays in zip(*lists, strict=True))
-    if distances.shape[1] > n_neighbors:
-        chosen = np.argpartition(distances, n_neighbors - 1, axis=1)[:, :n_neighbors]
-        distances, rows = (np.take_along_axis(a, chosen, axis=1) for a in (distances, rows))
-    order = np.lexsort((rows, distances), axis=1)
-    return Found(*(np.take_along_axis(array, order, axis=1) for array in (distances, rows)))
+def answer(shard: Shard, queries: Queries, n_neighbors: int) -> ShortLists:
+    """Find the nearest points of a shard, within the limits of the queries."""
+    places, points, limits = queries
+    if shard.index is None or len(places) == 0:
+        none = np.empty(0, dtype=np.int64)
+        return ShortLists(none, np.zeros(1, dtype=np.int64), np.empty(0), none)
+    n_found = min(n_neighbors, len(shard.codes))
+    distances, rows = shard.index.query_within(points, n_found, limits)
+    return ShortLists.from_lists(places, NeighborLists(distances, shard.codes[rows]))
 
 
-def _rising(rows: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.unique(np.concatenate([some.ravel() for some in rows]))
+def _search_home(
+    shard: Shard, number: int, n_neighbors: int, sites: NDArray[np.int64] | None
+) -> HomeLists:
+    points, _, rows = shard.block
+    # Neighbours in turn: what one query reads serves the next.
+    chosen = np.arange(0) if shard.index is None else shard.index.order
+    if sites is not None:
+        chosen = chosen[np.isin(chosen, places_of(rows, sites))]
+    homes = np.full(len(chosen), number)
+    if shard.index is None or len(chosen) == 0:
+        return HomeLists(points[chosen], shard.codes[chosen], homes, merge_lists([], 0, 1))
+    n_found = min(n_neighbors + 1, len(rows))
+    distances, local = shard.index.query(points[chosen], n_found).without(chosen)
+    lists = NeighborLists(distances, shard.codes[local])
+    return HomeLists(points[chosen], shard.codes[chosen], homes, lists)
 
 
-def _pick(shard: Shard, normalizers: Normalizers, wanted: NDArray[np.int64]) -> RowTable:
-    chosen = is_among(shard.rows, wanted)
-    return RowTable(
-        shard.rows[chosen],
-        shard.labels[chosen],
-        normalizers.nearest[chosen],
-        normalizers.log_totals[chosen],
-    )
+def _split_by_home(points: NDArray[np.float64], cuts: Cuts, n_shards: int) -> tuple[Queries, ...]:
+    homes = cuts.shard_of(points)
+    places = [np.flatnonzero(homes == s) for s in range(n_shards)]
+    return tuple(Queries(some, points[some], np.full(len(some), np.inf)) for some in places)
 
 
-def stack(parts: Sequence[RowTable]) -> RowTable:
-    """Put tables together, in the order of the rows, each once."""
-    rows, first = np.unique(np.concatenate([part.rows for part in parts]), return_index=True)
-    labels, nearest, log_totals = (
-        np.concatenate([part[column] for part in parts])[first] for column in (1, 2, 3)
-    )
-    return RowTable(rows, labels, nearest, log_totals)
+def _merge_home(
+    points: NDArray[np.float64], cuts: Cuts, answers: list[ShortLists], n_neighbors: int
+) -> HomeLists:
+    lists = merge_lists(answers, len(points), n_neighbors)
+    return HomeLists(points, np.full(len(points), -1), cuts.shard_of(points), lists)
+
+
+def _select(
+    home: HomeLists, boxes: NDArray[np.float64], n_neighbors: int, power: int | None
+) -> list[Queries]:
+    """Choose for each shard the points that may have neighbours there."""
+    points, _, homes, lists = home
+    limits = np.full(len(points), np.inf)
+    if lists.distances.shape[1] == n_neighbors:
+        limits = lists.distances[:, -1] * WITH_TIES
+    asked = []
+    for number, (low, high) in enumerate(boxes):
+        is_near = homes != number
+        if power is not None:
+            gaps = np.maximum(np.maximum(low - points, points - high), 0.0)
+            distances = gaps.sum(axis=1) if power == 1 else np.linalg.norm(gaps, axis=1)
+            is_near &= distances <= limits
+        places = np.flatnonzero(is_near)
+        asked.append(Queries(places, points[places], limits[places]))
+    return asked
+
+
+def _merge(home: HomeLists, answers: list[ShortLists], n_neighbors: int) -> NeighborLists:
+    return merge_lists(answers, len(home.points), n_neighbors, home.lists)

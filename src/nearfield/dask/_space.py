@@ -7,7 +7,7 @@ import numpy as np
 from dask.delayed import Delayed, delayed
 from numpy.typing import NDArray
 
-from nearfield.dask._shards import Shard, collect_rows
+from nearfield.dask._shards import Block, collect_rows
 from nearfield.dask._training import TrainingRows
 from nearfield.distances import LEARNED_METRICS
 from nearfield.estimators._metric import (
@@ -20,6 +20,8 @@ from nearfield.estimators._metric import (
     make_learner,
 )
 from nearfield.estimators._standardize import Standardization, largest_values, scaled_sums
+
+_MAX_BLOCKS = 32
 
 
 def space_of(
@@ -51,23 +53,33 @@ def space_of(
 
 
 def placed_blocks(training: TrainingRows, space: MetricSpace) -> list[Delayed]:
-    """Take blocks of training points to where distances are taken, as `Shard` each."""
-    shared = delayed(space, pure=True)
+    """Take training points to the metric space, in at most `_MAX_BLOCKS` blocks, `Block` each."""
+    n_blocks = min(len(training.lengths), _MAX_BLOCKS)
+    points, labels = training.recipes
     return [
-        delayed(_place)(points, labels, int(first_row), shared)
-        for points, labels, first_row in zip(*training.recipes, training.first_rows, strict=True)
+        delayed(_place_blocks)(
+            [points[b] for b in some],
+            [labels[b] for b in some],
+            int(training.first_rows[some[0]]),
+            space,
+        )
+        for some in np.array_split(np.arange(len(training.lengths)), n_blocks)
     ]
 
 
 def place(points: NDArray[np.float64], space: MetricSpace) -> NDArray[np.float64]:
-    """Take points, of which there may be none, to where distances are taken."""
+    """Take points, of which there may be none, to the metric space."""
     return np.ascontiguousarray(space.place(points)) if len(points) else space.points
 
 
-def _place(
-    points: NDArray[np.float64], labels: NDArray[np.int64], first_row: int, space: MetricSpace
-) -> Shard:
-    return Shard(place(points, space), labels, first_row + np.arange(len(labels)))
+def _place_blocks(
+    points: list[NDArray[np.float64]],
+    labels: list[NDArray[np.int64]],
+    first_row: int,
+    space: MetricSpace,
+) -> Block:
+    placed = np.concatenate([place(some, space) for some in points])
+    return _numbered(placed, np.concatenate(labels), first_row)
 
 
 def _standardize(
@@ -93,21 +105,25 @@ def _learn(
     training: TrainingRows, blocks: list[Delayed], metric: str, params: dict[str, Any]
 ) -> Any:
     """Learn a metric on one worker, from the rows that one machine would take."""
-    parts = [
-        delayed(_numbered)(points, labels, int(first_row))
-        for points, labels, first_row in zip(
-            blocks, training.held.labels, training.first_rows, strict=True
-        )
-    ]
+    parts = numbered_blocks(training, blocks)
     sample = collect_rows(parts, learning_rows(training.n_points))
     return delayed(_fit)(make_learner(metric, params), sample).compute()
 
 
-def _numbered(points: NDArray[np.float64], labels: NDArray[np.int64], first_row: int) -> Shard:
-    return Shard(points, labels, first_row + np.arange(len(labels)))
+def numbered_blocks(training: TrainingRows, points: list[Delayed] | None = None) -> list[Delayed]:
+    """Give the rows of blocks, or of others in their place, their numbers; `Block` each."""
+    held, labels = training.held
+    return [
+        delayed(_numbered)(*block)
+        for block in zip(points or held, labels, map(int, training.first_rows), strict=True)
+    ]
 
 
-def _fit(learner: Any, sample: Shard) -> Any:
+def _numbered(points: NDArray[np.float64], labels: NDArray[np.int64], first_row: int) -> Block:
+    return Block(points, labels, first_row + np.arange(len(labels)))
+
+
+def _fit(learner: Any, sample: Block) -> Any:
     return fit_learner(learner, sample.points, sample.labels)
 
 

@@ -1,6 +1,7 @@
 """A training set small enough for one machine, fitted on one of the workers."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,6 @@ from numpy.typing import NDArray
 
 from nearfield.dask._kept import Kept
 from nearfield.dask._training import TrainingRows
-from nearfield.estimators import DistanceNeighborsClassifier
 
 _METHODS = {
     "probabilities": "predict_proba",
@@ -25,25 +25,24 @@ class WholeModel:
     Attributes
     ----------
     estimator : Kept
-        One `nearfield.DistanceNeighborsClassifier`.
+        One estimator of `nearfield`.
     """
 
     estimator: Kept
 
     @classmethod
-    def of(cls, settings: DistanceNeighborsClassifier, training: TrainingRows) -> "WholeModel":
+    def of(cls, settings: Any, training: TrainingRows) -> "WholeModel":
         """Prepare to fit on all rows, in their order; nothing is computed yet."""
         fitted = delayed(_fit)(settings, *training.recipes, training.classes)
-        return cls(Kept([fitted]))
+        return cls(Kept.from_recipes([fitted]))
 
-    def fitted(self) -> dict[str, Any]:
-        """Fetch what does not grow with the training points."""
-        (estimator,) = self.estimator.values
-        return delayed(_attributes)(estimator).compute()
+    def fitted(self, describe: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        """Fetch what a function tells of the estimator, which does not grow with its points."""
+        return delayed(describe)(self.estimator.value).compute()
 
-    def to_local(self) -> DistanceNeighborsClassifier:
-        """Fetch the estimator with its training points."""
-        return self.estimator.values[0].compute()
+    def to_local(self, estimator: Any) -> Any:
+        """Fetch the fitted estimator with its training points; it has the settings of another."""
+        return self.estimator.value.compute()
 
     def apply(self, method: str, points: Delayed, *arguments: Any) -> Delayed:
         """Predict a block of at least one point.
@@ -54,22 +53,16 @@ class WholeModel:
         points : Delayed ndarray, shape (m, n_features)
         """
         name = _METHODS[method]
-        return delayed(_apply)(self.estimator.values[0], name, points, *arguments)
+        return delayed(_apply)(self.estimator.value, name, points, *arguments)
 
 
 def _fit(
-    settings: DistanceNeighborsClassifier,
+    settings: Any,
     points: list[NDArray[np.float64]],
     labels: list[NDArray[np.int64]],
     classes: NDArray[Any],
-) -> DistanceNeighborsClassifier:
+) -> Any:
     return settings.fit(np.concatenate(points), classes[np.concatenate(labels)])
-
-
-def _attributes(estimator: DistanceNeighborsClassifier) -> dict[str, Any]:
-    names = ("posterior_", "priors_", "inference_", "external_field_", "neighborhood_error_")
-    space = replace(estimator.metric_space_, points=estimator.metric_space_.points[:0])
-    return {name: getattr(estimator, name) for name in names} | {"metric_space_": space}
 
 
 def _apply(estimator: Any, method: str, points: NDArray[np.float64], *arguments: Any) -> Any:

@@ -6,7 +6,7 @@ Imports nothing of nearfield but the data sets; the next layer turns distances i
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from nearfield.distances._dense import check_distances, distance_matrix
+from nearfield.distances._dense import canonical_metric, check_distances, distance_matrix
 from nearfield.distances.ard import ArdMetric
 from nearfield.distances.discriminant import DiscriminantMetric
 from nearfield.distances.learned import LinearMetric
@@ -25,6 +25,7 @@ __all__ = [
     "LinearMetric",
     "PowerTransform",
     "WithinMetric",
+    "canonical_metric",
     "check_distances",
     "distance_matrix",
 ]

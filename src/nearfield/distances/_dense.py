@@ -26,6 +26,11 @@ _SCALED_METRICS = {"mahalanobis": "VI", "seuclidean": "V"}
 _PRECOMPUTED = "precomputed distances"
 
 
+def canonical_metric(metric: Any) -> Any:
+    """Replace a synonym by the name that scikit-learn knows a metric by; leave others alone."""
+    return _SYNONYMS.get(metric, metric) if isinstance(metric, str) else metric
+
+
 def distance_matrix(
     X: Any,
     Y: Any = None,

@@ -6,23 +6,23 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from nearfield._hashing import sample_rows
 from nearfield.datasets import stratified_split
 from nearfield.estimators._averages import Average
 from nearfield.estimators._metric import learning_rows
 from nearfield.estimators._settings import make_rng
 from nearfield.estimators._stacking import stacking_weights
-from nearfield.near._hashing import sample_rows
-from nearfield.prediction import map_chunks
 from nearfield.prediction.mixture import weighted_quantiles
 
-_N_SAMPLE = 2_000  # points that choose among the candidates
+_N_SAMPLE = 1_000  # points that choose among the candidates
 _N_WEIGHING = 2_000  # points that weigh those chosen
 _MAX_CHOSEN = 3
 _LEAST_SAMPLE_WEIGHT = 0.1  # less is not worth a fit to all points
 _LEAST_WEIGHT = 0.05  # less is not worth a search at every prediction
 _MAX_NORMALIZING = 50_000
 _NORMALIZING_STREAM = 4
-_LEVELS = np.linspace(0.05, 0.95, 10)
+INTERVAL_LEVELS = tuple(np.linspace(0.05, 0.95, 10))
+"""Of the intervals of a candidate that are pooled."""
 
 
 def fit_at_scale(model: Any, points: NDArray[np.float64], labels: NDArray[np.int64]) -> Average:
@@ -41,14 +41,32 @@ def fit_at_scale(model: Any, points: NDArray[np.float64], labels: NDArray[np.int
         Normalized, if they are to be.
     labels : ndarray of int, shape (n,)
     """
-    rng, y = make_rng(model.random_state), model.classes_[labels]
-    sample, _ = stratified_split(labels, _N_SAMPLE, random_state=rng)
-    chosen = _choose(clone(model).set_params(normalize=False).fit(points[sample], y[sample]))
+    y = model.classes_[labels]
+    sample, weighing = draw_rows(make_rng(model.random_state), labels)
+    chosen = choose_candidates(model, points[sample], y[sample])
     candidates = [candidate.fit(points, y) for candidate in chosen]
-    not_learned = np.setdiff1d(np.arange(len(y)), learning_rows(len(y)))
-    weighing = rng.choice(not_learned, min(_N_WEIGHING, len(not_learned)), replace=False)
-    log_densities = np.column_stack([_log_densities(each, weighing) for each in candidates])
-    weights = stacking_weights(log_densities, model.concentration)
+    log_densities = [
+        log_density(each._current_predictor().conditional_probabilities(weighing), labels[weighing])
+        for each in candidates
+    ]
+    return weigh_candidates(candidates, np.column_stack(log_densities), model.concentration)
+
+
+def draw_rows(
+    rng: np.random.Generator, labels: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Draw the points that choose among the candidates, and those that weigh the chosen."""
+    sample, _ = stratified_split(labels, _N_SAMPLE, random_state=rng)
+    not_learned = np.setdiff1d(np.arange(len(labels)), learning_rows(len(labels)))
+    size = min(_N_WEIGHING, len(not_learned))
+    return sample, rng.choice(not_learned, size, replace=False)
+
+
+def weigh_candidates(
+    candidates: list[Any], log_densities: NDArray[np.float64], concentration: float
+) -> Average:
+    """Weigh candidates by log densities, shape (n_sites, n_candidates); drop the lightest."""
+    weights = stacking_weights(log_densities, concentration)
     kept = np.flatnonzero(weights >= min(_LEAST_WEIGHT, weights.max()))
     return Average(
         [candidates[k] for k in kept],
@@ -59,9 +77,14 @@ def fit_at_scale(model: Any, points: NDArray[np.float64], labels: NDArray[np.int
 
 def some_points(points: NDArray[np.float64]) -> NDArray[np.float64]:
     """Take as many points at random as tell how features are distributed, or all."""
-    if len(points) <= _MAX_NORMALIZING:
-        return points
-    return points[sample_rows(len(points), _MAX_NORMALIZING, 0, _NORMALIZING_STREAM)]
+    return points if len(points) <= _MAX_NORMALIZING else points[normalizing_rows(len(points))]
+
+
+def normalizing_rows(n_points: int) -> NDArray[np.int64]:
+    """Choose the points that tell how features are distributed."""
+    if n_points <= _MAX_NORMALIZING:
+        return np.arange(n_points)
+    return sample_rows(n_points, _MAX_NORMALIZING, 0, _NORMALIZING_STREAM)
 
 
 def pooled_interval(
@@ -80,22 +103,38 @@ def pooled_interval(
     lower, upper : ndarray, shape (m, n_classes)
     """
     ends = [
-        (weight, end)
-        for weight, candidate in candidates
-        for each in (*_LEVELS, level)
+        end
+        for _, candidate in candidates
+        for each in (*INTERVAL_LEVELS, level)
         for end in candidate.predict_proba_interval(points, each)
     ]
+    return pool_ends(np.array([weight for weight, _ in candidates]), np.array(ends), level)
+
+
+def pool_ends(
+    weights: NDArray[np.float64], ends: NDArray[np.float64], level: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Pool the ends of intervals: at `INTERVAL_LEVELS` and at the level wanted.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (n_candidates,)
+    ends : ndarray, shape (2 n_levels n_candidates, m, n_classes)
+        Those of a candidate in turn.
+    level : float
+    """
     tail = 0.5 * (1.0 - level)
-    values, weights = np.array([end for _, end in ends]), np.array([weight for weight, _ in ends])
-    lower, upper = weighted_quantiles(values, weights, [tail, 1.0 - tail])
+    repeated = np.repeat(weights, len(ends) // len(weights))
+    lower, upper = weighted_quantiles(ends, repeated, [tail, 1.0 - tail])
     return lower, upper
 
 
-def _choose(small: Any) -> list[Any]:
-    """Take the weightiest candidates of a model of a sample.
+def choose_candidates(model: Any, points: NDArray[np.float64], y: NDArray[Any]) -> list[Any]:
+    """Take the weightiest candidates of a model of a sample, not fitted.
 
     Without an external field: with many points neighbours tell all that it could.
     """
+    small = clone(model).set_params(normalize=False).fit(points, y)
     weights = small.weights_
     settings = {"n_jobs": small.n_jobs, "random_state": small.random_state}
     order = np.argsort(-weights, kind="stable")[:_MAX_CHOSEN]
@@ -106,13 +145,9 @@ def _choose(small: Any) -> list[Any]:
     ]
 
 
-def _log_densities(fitted: Any, sites: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Give the log density of the label of each of some training points, given all others."""
-    predictor, near_field = fitted._current_predictor(), fitted.family_
-
-    def own_probabilities(some: NDArray[np.int64]) -> NDArray[np.float64]:
-        probabilities = predictor.probabilities_seen(near_field.look_from(some))
-        return probabilities[np.arange(len(some)), near_field.labels[some]]
-
-    densities = map_chunks(own_probabilities, sites, predictor.chunk_size, fitted.n_jobs)
+def log_density(
+    probabilities: NDArray[np.float64], labels: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Give the log density of some labels, given the probabilities of all classes."""
+    densities = probabilities[np.arange(len(labels)), labels]
     return np.log(np.maximum(densities, np.finfo(np.float64).tiny))

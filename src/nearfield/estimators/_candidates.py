@@ -130,8 +130,7 @@ def fit_held_out(
             kernel, metric, "pseudolikelihood", external_field=data.external_field
         )
         candidate.classes_, candidate.n_features_in_ = data.classes, data.points.shape[1]
-        candidate._keep(space, family, data.labels, priors, found.posterior, "pseudolikelihood")
-        candidate.neighborhood_error_ = 0.0
+        candidate._keep(space, data.labels, family, found.posterior, priors, "pseudolikelihood")
         fitted.append((candidate, found.log_densities))
     return fitted
 

@@ -2,15 +2,11 @@
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from nearfield.distances.neighbors import SEARCHES
 from nearfield.estimators._field import FieldClassifier
-from nearfield.estimators._near import wants_near_field
-from nearfield.estimators._settings import check_choice
-from nearfield.field import DistanceFamily
-from nearfield.field.weights import check_kernel
+from nearfield.estimators import _graph
+from nearfield.estimators._metric import is_named
+from nearfield.estimators._settings import check_neighbors
+from nearfield.field import check_kernel
 
 
 class DistanceNeighborsClassifier(FieldClassifier):
@@ -55,15 +51,11 @@ class DistanceNeighborsClassifier(FieldClassifier):
         points is between 0.2 and 200, as it is for standardized features. Otherwise the same in
         the unit in which that distance is 10.
     external_field : {"none", "fitted"}
-        Whether classes may be favoured before any neighbour speaks; ``"fitted"`` estimates by how
-        much.
+        ``"fitted"`` estimates class intercepts.
     n_neighbors : int, optional
-        How many of the nearest training points a point sees as they are. The others it sees
-        through a random set of reference points: all of them up to 8,192 points, then 4,096. By
-        default, up to 5,000 training points, all; above, 64, doubled up to 512 until class
-        probabilities are within 0.005 of those with all points, as far as can be measured. Above
-        6,000 points pseudolikelihood is of 4,096 conditionals. Other engines get the sparse field
-        of these neighbours alone. See ``docs/scaling.md``.
+        k: each point gives weight to its k nearest neighbours alone. By default, up to 2,000
+        training points, all points; above, k is chosen among 8, 16, 32, 64 and 128 by the
+        largest pseudolikelihood. See ``docs/scaling.md``.
     n_jobs : int, optional
         Parallel threads; no result depends on it.
     random_state : int, RandomState, Generator or None
@@ -71,9 +63,8 @@ class DistanceNeighborsClassifier(FieldClassifier):
     verbose : int
         From 1 on, the engine shows its progress on a terminal.
     search : {"exact", "approximate"}
-        How near neighbours are found: exactly, or, for Euclidean distances, by an approximate
-        index of faiss (``pip install nearfield[ann]``). New points need no search then: those in
-        the cells around them are measured anyway.
+        How neighbours are found: exactly, or, for Euclidean distances, by an approximate index
+        (``pip install nearfield[ann]``).
 
     Attributes
     ----------
@@ -92,13 +83,9 @@ class DistanceNeighborsClassifier(FieldClassifier):
         Zeros, or what was fitted.
     metric_learner_ : object
         The learned metric, where it is one.
-    family_ : nearfield.field.DistanceFamily or nearfield.near.NearField
-        The fields over the training points, one for each sigma; the latter where they are seen
-        from near neighbours, and ``family_.n_neighbors`` says from how many.
-    neighborhood_error_ : float
-        By how much class probabilities may be off since not all points are neighbours: the 99%
-        quantile over some training points of what different references would change. Zero where
-        all are. A warning tells if it is above 0.01.
+    family_ : nearfield.field.DistanceFamily or nearfield.field.NeighborFamily
+        The fields over the training points, one for each sigma; the latter on the
+        k-nearest-neighbour graph, with k in ``family_.n_neighbors``.
     priors_ : nearfield.inference.Priors
         The priors that were used.
 
@@ -156,13 +143,20 @@ class DistanceNeighborsClassifier(FieldClassifier):
         self.verbose = verbose
         self.search = search
 
-    def _wants_near_field(self, n_points: int) -> bool:
-        check_choice(self.search, "search", SEARCHES)
+    @property
+    def _kernel(self) -> str:
         check_kernel(self.kernel)
-        return wants_near_field(self, n_points)
+        return self.kernel
 
-    def _make_family(self, distances: NDArray[np.float64], n_classes: int) -> DistanceFamily:
-        return DistanceFamily(distances, self.kernel, n_classes)
+    def _uses_graph(self, n_points: int) -> bool:
+        n_neighbors = check_neighbors(self.n_neighbors)
+        if n_neighbors is not None and n_neighbors < n_points - 1:
+            return True
+        return n_points > _graph.MAX_DENSE_AUTOMATIC and not is_named(self.metric, "precomputed")
+
+    @property
+    def _n_neighbors(self) -> int | None:
+        return check_neighbors(self.n_neighbors)
 
     def _prior_scale(self) -> Any:
         return self.prior_sigma

@@ -11,27 +11,31 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearfield._checks import check_level, check_whole
 from nearfield.estimators._base import MetricClassifier, with_class_prior
-from nearfield.estimators._joint import joint_distances
-from nearfield.estimators._metric import MetricSpace
-from nearfield.estimators._near import NearFieldFit, fit_by_near_field
+from nearfield.estimators._graph import Inference, TrainingGraph, draw_seed, fit_on_graph
+from nearfield.estimators._joint import joint_family
+from nearfield.estimators._metric import is_named
 from nearfield.estimators._settings import (
     check_choice,
     check_common,
-    check_dense,
     check_flag,
     check_usable,
-    choose_engine,
-    make_priors,
     make_rng,
 )
 from nearfield.estimators._validation import (
+    check_further_data,
     check_new_points,
     check_training_data,
 )
+from nearfield.field import DistanceFamily
 from nearfield.inference._priors import pack_prior, unpack_prior
-from nearfield.inference.intercepts import fit_external_field
-from nearfield.near import NearField, NearPredictor
-from nearfield.prediction import PREDICTIVES, Predictor, draw_joint_labels, map_chunks
+from nearfield.neighbors import SEARCHES
+from nearfield.prediction import (
+    PREDICTIVES,
+    NeighborPredictor,
+    Predictor,
+    draw_joint_labels,
+    map_chunks,
+)
 
 EXTERNAL_FIELDS = ("none", "fitted")
 
@@ -43,26 +47,33 @@ class FieldClassifier(MetricClassifier):
     predictive: Any
     prior_beta: Any
     external_field: Any
-    n_neighbors: Any
+    search: Any
     n_jobs: Any
     random_state: Any
     verbose: Any
 
+    @property
     @abstractmethod
-    def _make_family(self, distances: NDArray[np.float64], n_classes: int) -> Any:
-        """Return the family of fields of this model; check the arguments that it is made of."""
+    def _kernel(self) -> str:
+        """The kernel of this model; refuse arguments that make no model."""
 
     @abstractmethod
     def _prior_scale(self) -> Any:
         """Return the prior of sigma or k that was asked for."""
 
-    def _wants_near_field(self, n_points: int) -> bool:
-        """Tell whether near neighbours are to stand in for all points; not unless a model can."""
-        return False
+    @abstractmethod
+    def _uses_graph(self, n_points: int) -> bool:
+        """Tell whether the model is on the k-nearest-neighbour graph, or on all distances."""
 
-    def _fit_near(self, space: MetricSpace, labels: NDArray[np.int64]) -> NearFieldFit:
-        """Infer the parameters from near neighbours."""
-        return fit_by_near_field(self, space, labels, self._prior_scale())
+    @property
+    def _n_neighbors(self) -> int | None:
+        """The number of neighbours that was asked for."""
+        return None
+
+    @property
+    def _is_directed(self) -> bool:
+        """Whether the model has out-weights alone."""
+        return False
 
     def fit(self, X: Any, y: Any) -> Self:
         """Infer the parameters of the field from labelled points.
@@ -81,32 +92,75 @@ class FieldClassifier(MetricClassifier):
         check_choice(self.predictive, "predictive", PREDICTIVES)
         check_choice(self.external_field, "external_field", EXTERNAL_FIELDS)
         check_common(self)
+        check_choice(self.search, "search", SEARCHES)
         X, labels = check_training_data(self, X, y)
-        is_near = self._wants_near_field(X.shape[0])
-        if not is_near:
-            check_dense(self.n_neighbors, X.shape[0])
         space = self._fit_space(X, labels)
-        if is_near:
-            near = self._fit_near(space, labels)
-            self._keep(space, near.family, labels, near.priors, near.posterior, near.engine_name)
-            self.neighborhood_error_ = near.neighborhood_error
-            return self
-        distances = check_usable(space.training_distances(X, self.n_jobs))
-        family = self._make_family(distances, len(self.classes_))
-        name, engine = choose_engine(self.inference, family)
-        priors = make_priors(family, self.prior_beta, self._prior_scale())
-        if self.external_field == "fitted":
-            alpha = fit_external_field(family, labels, priors)
-            family = replace(family, external_field=alpha)
         rng = make_rng(self.random_state)
-        posterior = engine.infer(
-            rng, family, labels, priors, n_jobs=self.n_jobs, verbose=self.verbose
-        )
-        self._keep(space, family, labels, priors, posterior, name)
-        self.neighborhood_error_ = 0.0
+        inference = Inference.from_estimator(self, rng)
+        is_given = is_named(self.metric, "precomputed")
+        index = None
+        if self._uses_graph(len(labels)):
+            training = TrainingGraph(
+                space,
+                check_usable(space.training_distances(X)) if is_given else None,
+                labels,
+                len(self.classes_),
+                self._kernel,
+                is_directed=self._is_directed,
+                seed=draw_seed(rng, len(labels)),
+                search=self.search,
+                n_jobs=self.n_jobs,
+                verbose=self.verbose,
+            )
+            fitted = fit_on_graph(inference, training, self._n_neighbors)
+            index = training.index
+        else:
+            distances = check_usable(space.training_distances(X, self.n_jobs))
+            family = DistanceFamily(distances, self._kernel, len(self.classes_))
+            fitted = inference.run(family, labels)
+        self._keep(space, labels, *fitted, index=index)
         return self
 
-    def _keep(self, space, family, labels, priors, posterior, engine_name) -> None:
+    def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
+        """Add labelled points at the fitted parameters; an estimator that is not fitted is fitted.
+
+        The posterior, the metric and the standardization stay as they are: the model is that of
+        all points at these parameters. Fit anew when the number of points has grown by half, or
+        when the new points come from another population.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+            Not with ``metric="precomputed"``.
+        y : array-like, shape (n_samples,)
+            Of the classes that the estimator was fitted to.
+        classes : array-like, optional
+            All classes, at the first call; for scikit-learn's sake, and not needed.
+
+        Returns
+        -------
+        self : object
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, y)
+        X, labels = check_further_data(self, X, y)
+        space = self.metric_space_.extended(X)
+        labels = np.concatenate([self.labels_, labels])
+        family, index = self.family_, None
+        if family.has_graph:
+            index = space.make_index(self.search)
+            family = replace(
+                family,
+                graph=family.graph.extended(index, space.points, n_jobs=self.n_jobs),
+            )
+        else:
+            family = replace(family, distances=space.training_distances(None, self.n_jobs))
+        self._keep(
+            space, labels, family, self.posterior_, self.priors_, self.inference_, index=index
+        )
+        return self
+
+    def _keep(self, space, labels, family, posterior, priors, engine_name, index=None) -> None:
         """Set what is fitted, all at once, so that a fit that ends early leaves nothing half."""
         self.metric_space_ = space
         self.family_ = family
@@ -116,7 +170,7 @@ class FieldClassifier(MetricClassifier):
         self.inference_ = engine_name
         alpha = family.external_field
         self.external_field_ = np.zeros(family.n_classes) if alpha is None else np.asarray(alpha)
-        self._predictor = self._make_predictor()
+        self._predictor = self._make_predictor(index)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what follows from the rest, and describe priors by their names."""
@@ -187,8 +241,9 @@ class FieldClassifier(MetricClassifier):
         - radius kernel: the same on each;
         - k neighbours: 1/k on each of the k that are farthest in that direction.
 
-        No training point listens to it in the end, but for those with none of the others within
-        their radius, which go on to listen to all alike.
+        The in-weights of the point tend to zero, except from training points with no other within
+        their radius, which give the same weight to all. On the k-nearest-neighbour graph only the
+        k nearest training points count.
 
         Parameters
         ----------
@@ -199,6 +254,23 @@ class FieldClassifier(MetricClassifier):
         scores : ndarray, shape (n_samples,)
         """
         return self._map(lambda predictor: predictor.outlier_score, X)
+
+    def influence(self, X: Any) -> NDArray[np.float64]:
+        r"""Tell how much each training point adds to the score of its class in a prediction.
+
+        .. math:: \operatorname{E}[\beta c^*_j \mid y], \qquad
+                  \log p(g) = \text{const} + \beta \sum_j c^*_j 1[y_j = g]
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+
+        Returns
+        -------
+        influence : ndarray, shape (n_samples, n_training)
+            In units of log odds.
+        """
+        return self._map(lambda predictor: predictor.influence, X)
 
     def predict_joint(
         self,
@@ -227,12 +299,6 @@ class FieldClassifier(MetricClassifier):
             Classes; the share of a class in a column is its probability.
         """
         check_is_fitted(self)
-        if not hasattr(self.family_, "distances"):
-            raise ValueError(
-                "Expected a model with all training points as neighbours for joint draws; got the "
-                f"near neighbours of {self.family_.n_points} points. Use predict_proba, or fit on "
-                "a subset with n_neighbors=None."
-            )
         if not self.family_.has_joint:
             raise ValueError(
                 'Expected neighborhood="symmetric" for joint draws; got "directed", whose '
@@ -240,11 +306,10 @@ class FieldClassifier(MetricClassifier):
             )
         n_draws = check_whole(n_draws, "n_draws", minimum=1)
         check_flag(update_parameters, "update_parameters")
-        distances = joint_distances(self, X)
         draws = draw_joint_labels(
             make_rng(self.random_state if random_state is None else random_state),
             self.posterior_,
-            replace(self.family_, distances=distances),
+            joint_family(self, X),
             self.labels_,
             n_draws,
             update_parameters=update_parameters,
@@ -285,7 +350,8 @@ class FieldClassifier(MetricClassifier):
         predictor = self._current_predictor()
         function = method(predictor)
         space = self.metric_space_
-        measure = space.place if predictor.takes_points else space.distances_to
+        has_points = self.family_.has_graph and not is_named(space.metric, "precomputed")
+        measure = space.place if has_points else space.distances_to
         return map_chunks(
             lambda chunk: function(measure(chunk)),
             X,
@@ -293,14 +359,20 @@ class FieldClassifier(MetricClassifier):
             self.n_jobs,
         )
 
-    def _make_predictor(self) -> Any:
+    def _make_predictor(self, index: Any = None) -> Any:
         check_choice(self.predictive, "predictive", PREDICTIVES)
-        if isinstance(self.family_, NearField):
-            return NearPredictor(self.posterior_, self.family_, self.predictive)
-        return Predictor(self.posterior_, self.family_, self.labels_, self.predictive)
+        if not self.family_.has_graph:
+            return Predictor(self.posterior_, self.family_, self.labels_, self.predictive)
+        if index is None:
+            index = self.metric_space_.make_index(self.search)
+        return NeighborPredictor(
+            self.posterior_, self.family_, self.labels_, index, self.predictive
+        )
 
     def _current_predictor(self) -> Any:
         """Return the predictor kept, or one for a `predictive` that changed since."""
         predictor = getattr(self, "_predictor", None)
         is_current = predictor is not None and predictor.predictive == self.predictive
-        return predictor if is_current else self._make_predictor()
+        if is_current:
+            return predictor
+        return self._make_predictor(getattr(predictor, "index", None))

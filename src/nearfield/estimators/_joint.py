@@ -1,5 +1,6 @@
-"""The distances of training and new points together, for the field of all of them."""
+"""The family of fields over training and new points together."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,54 @@ from nearfield.distances import check_distances
 from nearfield.estimators._metric import is_named
 from nearfield.estimators._settings import check_dense
 from nearfield.estimators._validation import check_new_points
+from nearfield.neighbors import NeighborGraph
 
 
-def joint_distances(estimator: Any, X: Any) -> NDArray[np.float64]:
-    """Measure all points against each other, the training points first, shape (n+m, n+m)."""
+def joint_family(estimator: Any, X: Any) -> Any:
+    """Make the family of training and new points together, the training points first."""
+    space, family = estimator.metric_space_, estimator.family_
+    if is_named(space.metric, "precomputed") or not family.has_graph:
+        distances = _joint_distances(estimator, X)
+        if not family.has_graph:
+            return replace(family, distances=distances)
+        return replace(family, graph=NeighborGraph.from_distances(distances, family.n_neighbors))
+    space = space.extended(check_new_points(estimator, X))
+    index = space.make_index(estimator.search)
+    return replace(
+        family,
+        graph=NeighborGraph.from_index(
+            index, space.points, family.n_neighbors, n_jobs=estimator.n_jobs
+        ),
+    )
+
+
+def _joint_distances(estimator: Any, X: Any) -> NDArray[np.float64]:
+    """Measure all points against each other, shape (n+m, n+m)."""
     space = estimator.metric_space_
     if is_named(space.metric, "precomputed"):
         to_training, among = _split_precomputed(X, space.n_points)
     else:
         X = check_new_points(estimator, X)
-        check_dense(None, space.n_points + X.shape[0])
+        check_dense(space.n_points + X.shape[0])
         to_training, among = space.distances_to(X), space.distances_among(X, estimator.n_jobs)
-    return np.block([[estimator.family_.distances, to_training.T], [to_training, among]])
+    return np.block([[_training_distances(estimator), to_training.T], [to_training, among]])
+
+
+def _training_distances(estimator: Any) -> NDArray[np.float64]:
+    """Take the distances between training points, if the family has them all."""
+    family = estimator.family_
+    if not family.has_graph:
+        return family.distances
+    graph = family.graph
+    if graph.rows.shape[1] < graph.n_points - 1:
+        raise ValueError(
+            'Expected all distances between training points for joint draws with metric="'
+            f'precomputed"; got the {graph.n_neighbors} nearest neighbours of each. '
+            "Fit with n_neighbors=None, or give the features."
+        )
+    distances = np.zeros((graph.n_points, graph.n_points))
+    np.put_along_axis(distances, graph.rows.astype(np.int64), graph.distances, axis=1)
+    return distances
 
 
 def _split_precomputed(X: Any, n_points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -1,7 +1,7 @@
 """How features become distances: standardized, by a metric, a learned one, or given as they are."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -9,9 +9,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import PAIRWISE_BOOLEAN_FUNCTIONS
 
+from nearfield._hashing import sample_rows
 from nearfield.distances import LEARNED_METRICS, check_distances, distance_matrix
 from nearfield.estimators._standardize import Standardization
-from nearfield.near._hashing import sample_rows
+from nearfield.neighbors import Index, make_index
 from nearfield.prediction import euclidean_distances_to
 
 Metric = str | Callable[..., float]
@@ -129,6 +130,19 @@ class MetricSpace:
         if self.is_dense_euclidean and np.abs(points).max() < _LARGEST:
             return euclidean_distances_to(points, self.points)
         return self._measure(points, self.points, None)
+
+    def extended(self, X: Any) -> "MetricSpace":
+        """Add points, shape (m, n_features), to the training points."""
+        stack = sp.vstack if sp.issparse(self.points) else np.concatenate
+        return replace(self, points=stack([self.points, self.place(X)]))
+
+    def distances_between(self, points: Any, others: Any) -> NDArray[np.float64]:
+        """Measure points that are placed already, shape (m, n)."""
+        return self._measure(points, others, None)
+
+    def make_index(self, search: str) -> Index:
+        """Build an index over the training points."""
+        return make_index(self.points, metric=self.metric, metric_params=self.params, search=search)
 
     def distances_among(self, X: Any, n_jobs: int | None = None) -> NDArray[np.float64]:
         """Measure new points against each other, shape (m, m)."""

@@ -16,13 +16,12 @@ from nearfield.estimators._at_scale import fit_at_scale, pooled_interval, some_p
 from nearfield.estimators._averages import fit_by_evidence, fit_by_stacking, mean_by_distances
 from nearfield.estimators._base import ProbabilisticClassifier, with_class_prior
 from nearfield.estimators._candidates import check_average, describe
-from nearfield.estimators._near import MAX_DENSE_AUTOMATIC
+from nearfield.estimators import _graph
 from nearfield.estimators._settings import check_dense, make_rng
 from nearfield.estimators._validation import (
     check_new_points,
     check_training_data,
 )
-from nearfield.field import DistanceFamily
 from nearfield.prediction import map_chunks
 from nearfield.prediction.mixture import mixture_interval
 
@@ -136,9 +135,9 @@ class NearfieldClassifier(ProbabilisticClassifier):
         """
         check_average(self)
         X, labels = check_training_data(self, X, y)
-        is_large = X.shape[0] > MAX_DENSE_AUTOMATIC and self.averaging == "stacking"
+        is_large = X.shape[0] > _graph.MAX_DENSE_AUTOMATIC and self.averaging == "stacking"
         if not is_large:
-            check_dense(None, X.shape[0])
+            check_dense(X.shape[0])
         points = X.toarray() if sp.issparse(X) else X
         features = None
         if self.normalize and points.shape[1] < len(points):
@@ -252,6 +251,21 @@ class NearfieldClassifier(ProbabilisticClassifier):
         points = self._place(X)
         return np.asarray(sum(w * c.outlier_score(points) for w, c in self._voices()))
 
+    def influence(self, X: Any) -> NDArray[np.float64]:
+        """Tell how much each training point adds to the score of its class: a weighted mean.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+
+        Returns
+        -------
+        influence : ndarray, shape (n_samples, n_training)
+            In units of log odds, as `DistanceNeighborsClassifier.influence`.
+        """
+        points = self._place(X)
+        return np.asarray(sum(w * c.influence(points) for w, c in self._voices()))
+
     def summary(self) -> pd.DataFrame:
         """Describe each candidate in a row, the weightiest first.
 
@@ -275,7 +289,7 @@ class NearfieldClassifier(ProbabilisticClassifier):
     @property
     def _is_large(self) -> bool:
         """Whether candidates see the training points from near neighbours."""
-        return not isinstance(self.candidates_[0].family_, DistanceFamily)
+        return self.candidates_[0].family_.has_graph
 
     def _place(self, X: Any) -> NDArray[np.float64]:
         """Check new points, and take them to where the candidates are."""

@@ -7,16 +7,13 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nearfield._checks import check_whole
-from nearfield.distances.neighbors import SEARCHES, NeighborIndex
 from nearfield.estimators import _settings
 from nearfield.estimators._base import MetricClassifier
-from nearfield.estimators._metric import MetricSpace, is_named
+from nearfield.estimators._metric import is_named
 from nearfield.estimators._settings import check_choice, check_common, make_rng
 from nearfield.estimators._validation import check_new_points, check_training_data
 from nearfield.estimators._votes import leave_one_out_errors, list_shares, outvoted, vote_shares
-from nearfield.near._rows import without_themselves
-from nearfield.near.box_index import BoxIndex
-from nearfield.near.quick_index import quick_index
+from nearfield.neighbors import SEARCHES, Index
 from nearfield.prediction import map_chunks
 
 _VALUES_A_CHUNK = 2**20  # distances at once: 8 MB
@@ -125,7 +122,7 @@ class KNeighborsClassifierCV(MetricClassifier):
         space = self._fit_space(X, labels)
         index = None
         if self._is_large(len(labels)):
-            index = self._make_index(space)
+            index = space.make_index(self.search)
             sites = make_rng(self.random_state).permutation(len(labels))[:_N_SITES]
             n_errors = self._errors_by_lists(index, space.points, labels, sites, max_k)
         else:
@@ -181,14 +178,9 @@ class KNeighborsClassifierCV(MetricClassifier):
         is_given = is_named(self.metric, "precomputed")
         return n_points > _settings.MAX_DENSE_POINTS and not is_given
 
-    def _make_index(self, space: MetricSpace) -> NeighborIndex | BoxIndex:
-        return quick_index(
-            space.points, metric=space.metric, metric_params=space.params, search=self.search
-        )
-
     def _errors_by_lists(
         self,
-        index: NeighborIndex | BoxIndex,
+        index: Index,
         points: Any,
         labels: NDArray[np.int64],
         sites: NDArray[np.int64],
@@ -197,19 +189,18 @@ class KNeighborsClassifierCV(MetricClassifier):
         """Count the errors of some sites, for every k, by their lists of neighbours."""
 
         def count(own: NDArray[np.int64]) -> NDArray[np.int64]:
-            found = index.query(points[own], max_k + 1)
-            _, nearest = without_themselves(*found, own)
-            return outvoted(labels[nearest], labels[own])[None]
+            found = index.query(points[own], max_k + 1).without(own)
+            return outvoted(labels[found.rows], labels[own])[None]
 
         return map_chunks(count, sites, _N_QUERIES, self.n_jobs).sum(axis=0)
 
     def _shares_by_lists(self, X: Any) -> NDArray[np.float64]:
         space = self.metric_space_
-        index = self._index = getattr(self, "_index", None) or self._make_index(space)
+        index = self._index = getattr(self, "_index", None) or space.make_index(self.search)
 
         def shares(chunk: Any) -> NDArray[np.float64]:
-            _, nearest = index.query(space.place(chunk), self.n_neighbors_)
-            return list_shares(self.labels_[nearest], len(self.classes_))
+            found = index.query(space.place(chunk), self.n_neighbors_)
+            return list_shares(self.labels_[found.rows], len(self.classes_))
 
         return map_chunks(shares, X, _N_QUERIES, self.n_jobs)
 

@@ -37,24 +37,9 @@ _UNIT_LONGEST = 10.0  # the largest distance, in the unit that the prior has oth
 
 def choose_engine(inference: Any, family: FieldFamily) -> tuple[str, Any]:
     """Turn an estimator's `inference` into the name of an engine and its settings record."""
-    if isinstance(inference, type) or not (
-        isinstance(inference, str) or hasattr(inference, "infer")
-    ):
-        raise TypeError(
-            f"Expected inference as a name among {['auto', *ENGINES]} or a settings record such "
-            f"as nearfield.inference.Exchange(); got inference={inference!r}. Give one of these."
-        )
-    if not isinstance(inference, str):
-        class_name = type(inference).__name__
-        names = [name for name, engine in ENGINES.items() if engine == class_name]
-        name, engine = (names[0] if names else class_name), inference
-    else:
+    name, engine = name_of_engine(inference), inference
+    if isinstance(inference, str):
         name = _automatic(family) if inference == "auto" else inference
-        if name not in ENGINES:
-            raise ValueError(
-                f"Expected inference among {['auto', *ENGINES]}, or a settings record; got "
-                f"inference={inference!r}. Choose one of them."
-            )
         engine = getattr(nf_inference, ENGINES[name])()
     if not family.has_joint and name != "pseudolikelihood":
         raise ValueError(
@@ -63,6 +48,26 @@ def choose_engine(inference: Any, family: FieldFamily) -> tuple[str, Any]:
             f'inference="{name}". Use it, or neighborhood="symmetric".'
         )
     return name, engine
+
+
+def name_of_engine(inference: Any) -> str:
+    """Give the name that an estimator's `inference` has; refuse what is no engine."""
+    if isinstance(inference, type) or not (
+        isinstance(inference, str) or hasattr(inference, "infer")
+    ):
+        raise TypeError(
+            f"Expected inference as a name among {['auto', *ENGINES]} or a settings record such "
+            f"as nearfield.inference.Exchange(); got inference={inference!r}. Give one of these."
+        )
+    if isinstance(inference, str):
+        if inference not in ("auto", *ENGINES):
+            raise ValueError(
+                f"Expected inference among {['auto', *ENGINES]}, or a settings record; got "
+                f"inference={inference!r}. Choose one of them."
+            )
+        return inference
+    class_name = type(inference).__name__
+    return next((name for name, engine in ENGINES.items() if engine == class_name), class_name)
 
 
 def _automatic(family: FieldFamily) -> str:
@@ -94,7 +99,7 @@ def _default_scale(family: Any) -> Any:
 
 
 def _default_max_sigma(family: Any) -> float:
-    longest = float(family.longest if hasattr(family, "longest") else family.distances.max())
+    longest = float(family.longest)
     if longest == 0.0 or _USUAL_LONGEST[0] <= longest <= _USUAL_LONGEST[1]:
         return _PAPER_SIGMA
     unit, is_inverse = longest / _UNIT_LONGEST, family.kernel == "exponential"
@@ -164,17 +169,23 @@ def check_longest(longest: float) -> None:
         )
 
 
-def check_dense(n_neighbors: Any, n_points: int) -> None:
-    """Refuse what needs more than dense arrays."""
-    if n_neighbors is not None:
-        raise ValueError(
-            "Expected n_neighbors=None, all training points as neighbours; got "
-            f"n_neighbors={n_neighbors!r}, which this model cannot do. Leave it out, or use "
-            "DistanceNeighborsClassifier."
-        )
+def check_dense(n_points: int) -> None:
+    """Refuse more points than all distances can be kept of."""
     if n_points > MAX_DENSE_POINTS:
         raise ValueError(
-            f"Expected at most {MAX_DENSE_POINTS} training points, whose distances to each other "
-            f"are all kept; got {n_points}. Use DistanceNeighborsClassifier with pseudolikelihood "
-            "or n_neighbors, which keeps near ones only, or fit on a subset."
+            f"Expected at most {MAX_DENSE_POINTS} points, whose distances to each other are all "
+            f"kept; got {n_points}. Use n_neighbors, or fit on a subset."
         )
+
+
+def check_neighbors(n_neighbors: Any) -> int | None:
+    """Accept a number of neighbours, or None."""
+    if n_neighbors is None:
+        return None
+    if not isinstance(n_neighbors, Integral) or isinstance(n_neighbors, bool) or n_neighbors < 1:
+        raise ValueError(
+            "Expected n_neighbors as a whole number >= 1, or None; got "
+            f"n_neighbors={n_neighbors!r}. Leave it out for all points, or as many as the data "
+            "suggest."
+        )
+    return int(n_neighbors)

@@ -40,6 +40,25 @@ def check_training_data(estimator: Any, X: Any, y: Any) -> tuple[Any, NDArray[np
     return X, labels.astype(np.int64)
 
 
+def check_further_data(estimator: Any, X: Any, y: Any) -> tuple[Any, NDArray[np.int64]]:
+    """Accept further labelled points of an estimator that is fitted: features and labels."""
+    if is_named(estimator.metric, "precomputed"):
+        raise ValueError(
+            'Expected features for partial_fit; got metric="precomputed", where the distances '
+            "between all points are needed. Use fit."
+        )
+    X, y = validate_data(estimator, X, y, reset=False, **array_options(estimator.metric))
+    classes = estimator.classes_
+    labels = np.minimum(np.searchsorted(classes, y), len(classes) - 1).astype(np.int64)
+    is_unknown = classes[labels] != y
+    if is_unknown.any():
+        raise ValueError(
+            f"Expected classes that the estimator was fitted to, {classes.tolist()}; got "
+            f"{np.unique(np.asarray(y)[is_unknown]).tolist()}. Fit anew with points of all classes."
+        )
+    return X, labels
+
+
 def check_classes(classes: NDArray[Any], n_points: int) -> None:
     """Refuse classes that there is nothing to learn from: one alone, or as many as points."""
     if len(classes) < 2:

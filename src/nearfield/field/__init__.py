@@ -5,24 +5,47 @@ scale, which is all that inference needs of a model. `enumeration` is the exact 
 fields.
 """
 
-from nearfield.field.families import DistanceFamily, FieldFamily, NeighborFamily
+from nearfield.field.conditionals import SubsampledConditionals
+from nearfield.field.families import DistanceFamily, FieldFamily
 from nearfield.field.label_field import LabelField, check_external_field, check_labels
+from nearfield.field.neighbor_family import NeighborFamily
+from nearfield.field.neighbor_kernel import (
+    GraphEdges,
+    NeighborKernel,
+    nearest_distances,
+    neighbor_scale_range,
+    scale_range_from_nearest,
+)
 from nearfield.field.weights import (
+    KERNELS,
+    RADIUS_EPSILON,
+    check_kernel,
     exponential_weights,
     gaussian_weights,
+    kernel_weights,
     knn_weights,
     radius_weights,
 )
 
 __all__ = [
+    "KERNELS",
+    "RADIUS_EPSILON",
     "DistanceFamily",
     "FieldFamily",
+    "GraphEdges",
     "LabelField",
     "NeighborFamily",
+    "NeighborKernel",
+    "SubsampledConditionals",
     "check_external_field",
+    "check_kernel",
     "check_labels",
     "exponential_weights",
     "gaussian_weights",
+    "kernel_weights",
     "knn_weights",
+    "nearest_distances",
+    "neighbor_scale_range",
     "radius_weights",
+    "scale_range_from_nearest",
 ]

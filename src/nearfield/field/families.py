@@ -3,7 +3,6 @@
 This is all that inference sees of a model. A new kernel, metric or neighbourhood is a new family.
 """
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Protocol
@@ -18,11 +17,9 @@ from nearfield.field.label_field import LabelField, check_external_field
 from nearfield.field.weights import (
     RADIUS_EPSILON,
     Excess,
-    Ranks,
     check_kernel,
     exponential_excess,
     gaussian_excess,
-    neighbor_ranks,
     radius_weights,
 )
 
@@ -45,6 +42,14 @@ class FieldFamily(Protocol):
     @property
     def has_joint(self) -> bool:
         """Whether there is a joint distribution at all, or conditionals only."""
+
+    @property
+    def has_graph(self) -> bool:
+        """Whether points have few neighbours, on a graph, or all other points."""
+
+    @property
+    def longest(self) -> float:
+        """About the largest distance between any two points."""
 
     @property
     def scale_range(self) -> tuple[float, float]:
@@ -94,6 +99,7 @@ class DistanceFamily:
     scale_name = "sigma"
     is_discrete = False
     has_joint = True
+    has_graph = False
 
     def __post_init__(self) -> None:
         _check_family(self)
@@ -130,6 +136,11 @@ class DistanceFamily:
     def n_points(self) -> int:
         """The number of points n."""
         return self.distances.shape[0]
+
+    @property
+    def longest(self) -> float:
+        """The largest distance between any two points."""
+        return float(self.distances.max())
 
     def __getstate__(self) -> dict[str, Any]:
         return _arguments(self)
@@ -172,98 +183,7 @@ class DistanceFamily:
         return prepare(self.distances)
 
 
-@dataclass(frozen=True, eq=False)
-class NeighborFamily:
-    """The pk-nn models: the k nearest neighbours, with scale k.
-
-    Parameters
-    ----------
-    distances : ndarray, shape (n, n)
-    n_classes : int
-    is_directed : bool
-        False for the symmetric model of Cucala et al., which has a joint distribution; True for
-        that of Holmes and Adams, which consists of conditionals that belong to no joint.
-    external_field : array-like, shape (n_classes,), optional
-    """
-
-    distances: NDArray[np.float64] = field(repr=False)
-    n_classes: int
-    is_directed: bool = False
-    external_field: ArrayLike | None = None
-
-    scale_name = "k"
-    is_discrete = True
-    is_smooth = False
-
-    def __post_init__(self) -> None:
-        _check_family(self)
-
-    @property
-    def has_joint(self) -> bool:
-        """Whether there is a joint distribution: not for the directed model."""
-        return not self.is_directed
-
-    @property
-    def n_points(self) -> int:
-        """The number of points n."""
-        return self.distances.shape[0]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return _arguments(self)
-
-    @property
-    def scale_range(self) -> tuple[float, float]:
-        """All possible k."""
-        return 1.0, float(self.n_points - 1)
-
-    @property
-    def scale_steps(self) -> NDArray[np.float64]:
-        """All possible k."""
-        return np.arange(1.0, self.n_points)
-
-    def at(self, scale: float) -> LabelField:
-        """Return the field at k."""
-        if self.is_directed:
-            raise ValueError(
-                "Expected a model with a joint distribution; got the directed neighbourhood of "
-                "Holmes and Adams, whose conditionals belong to no joint. "
-                "Use pseudolikelihood, or the symmetric neighbourhood."
-            )
-        weights: Any = self._weights(scale)
-        if 4 * scale <= self.n_points:  # then a change of label touches few others
-            weights = sp.csr_array(weights)
-        return _field(self, weights)
-
-    def support(self, scale: float, labels: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the support of each class in the conditionals at k, shape (n, G)."""
-        weights = self._weights(scale)
-        is_class = _indicators(labels, self.n_classes)
-        support = weights @ is_class
-        return support if self.is_directed else support + weights.T @ is_class
-
-    def supports(
-        self, scales: Iterable[float], labels: NDArray[np.int64]
-    ) -> Iterator[NDArray[np.float64]]:
-        """Give the support at each k of a rising sequence: from one to the next few things change.
-
-        For all k up to K this takes O(n K), and not O(n^2) for each of them.
-        """
-        sums, k = np.zeros((self.n_points, self.n_classes)), 0
-        for scale in scales:
-            for k in range(k + 1, _check_k(scale, self.n_points) + 1):  # noqa: B020 goes on from k
-                self._ranks.add_shares(k, labels, self.has_joint, sums)
-            yield sums / k
-
-    def _weights(self, scale: float) -> NDArray[np.float64]:
-        return self._ranks.weights(_check_k(scale, self.n_points))
-
-    @cached_property
-    def _ranks(self) -> Ranks:
-        """What does not depend on k, kept."""
-        return neighbor_ranks(self.distances)
-
-
-def _check_family(family: "DistanceFamily | NeighborFamily") -> None:
+def _check_family(family: DistanceFamily) -> None:
     """Check once what every field of a family is made of."""
     # The only assignments to a frozen family: the arguments in the form that the fields need.
     object.__setattr__(family, "distances", check_distances(family.distances))
@@ -271,12 +191,12 @@ def _check_family(family: "DistanceFamily | NeighborFamily") -> None:
     check_external_field(family.external_field, family.n_classes)
 
 
-def _arguments(family: "DistanceFamily | NeighborFamily") -> dict[str, Any]:
+def _arguments(family: DistanceFamily) -> dict[str, Any]:
     """Give what a family is made of, without what it keeps only to save time."""
     return {argument.name: getattr(family, argument.name) for argument in fields(family)}
 
 
-def _field(family: "DistanceFamily | NeighborFamily", weights: Any) -> LabelField:
+def _field(family: DistanceFamily, weights: Any) -> LabelField:
     """Make the field of weights that need no check, for they are made here."""
     coupling = weights + weights.T
     if sp.issparse(coupling):
@@ -307,15 +227,3 @@ def _radius_support(
     by_class = weigh(is_class)
     total = by_class.sum(axis=1, keepdims=True)
     return by_class / total + weigh(is_class / total)
-
-
-def _check_k(k: float, n_points: int) -> int:
-    """Turn a k that came as a float into the whole number that it is, of neighbours there are."""
-    if k != int(k):
-        raise ValueError(f"Expected a whole number k; got k={k!r}. Round it.")
-    if not 1 <= k < n_points:
-        raise ValueError(
-            f"Expected 1 <= k < n_points; got k={int(k)}, n_points={n_points}. "
-            "Choose k among the other points."
-        )
-    return int(k)

@@ -14,12 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nearfield._checks import check_positive, check_whole
+from nearfield.neighbors import TIE_TOLERANCE
 
 RADIUS_EPSILON = 1e-10
 """What a point outside the radius weighs; the paper's value for d-nn2."""
-
-TIE_TOLERANCE = 1e-10
-"""Distances that differ by less than this, relative to them, count as equal in k-nn."""
 
 
 def gaussian_weights(distances: ArrayLike, sigma: float) -> NDArray[np.float64]:
@@ -121,79 +119,21 @@ def knn_weights(distances: ArrayLike, k: int) -> NDArray[np.float64]:
     return (is_closer + is_tied * (n_left / n_tied)) / k
 
 
-class Ranks(NamedTuple):
-    """The others of each point by closeness, and who ties with whom: k-nn at every k.
+def kernel_weights(
+    distances: ArrayLike, kernel: str, sigma: float, n_neighbors: int | None = None
+) -> NDArray[np.float64]:
+    r"""Weigh the k nearest neighbours by a kernel of the distance; all points by default.
 
-    A caller that asks for the weights at many k keeps it. All have shape (n, n - 1).
+    .. math:: w_{ij} = \frac{\kappa(d_{ij}; \sigma)}{\sum_{l \in N_k(i)} \kappa(d_{il}; \sigma)},
+              \qquad j \in N_k(i)
+
+    Points that tie at the k-th distance share the rest of the weight.
     """
-
-    order: NDArray[np.intp]  # the others, nearest first
-    n_closer: NDArray[np.int32]  # how many are closer than each of these
-    n_tied: NDArray[np.int32]  # how many are as close, each with itself
-
-    def weights(self, k: int) -> NDArray[np.float64]:
-        """Give the weights at a k: what those who tie share is what the closer ones leave."""
-        n_points = len(self.order)
-        n_near = int((self.n_closer[:, k - 1] + self.n_tied[:, k - 1]).max())
-        near = np.s_[:, :n_near]
-        shares = np.clip((k - self.n_closer[near]) / self.n_tied[near], 0.0, 1.0) / k
-        weights = np.zeros((n_points, n_points))
-        np.put_along_axis(weights, self.order[near], shares, axis=1)
+    check_kernel(kernel)
+    weights = KERNELS[kernel](distances, sigma)
+    if n_neighbors is None:
         return weights
-
-    def add_shares(
-        self, k: int, classes: NDArray[np.int64], both_ways: bool, sums: NDArray[np.float64]
-    ) -> None:
-        """Add what the weights at k, times k, have more than those at k - 1, times that.
-
-        To the `sums` by class, shape (n, G): of the others' classes to each point and, if
-        `both_ways`, of its class to theirs.
-        """
-        n_points, n_classes = sums.shape
-        points = np.arange(n_points)
-        n_closer, n_tied = self.n_closer[:, k - 1], self.n_tied[:, k - 1]
-        shares = None
-        others = self.order[:, k - 1]
-        if n_tied.max() > 1:
-            points = np.repeat(points, n_tied)
-            before = np.cumsum(n_tied) - n_tied
-            others = self.order[points, np.arange(len(points)) + (n_closer - before)[points]]
-            shares = (1.0 / n_tied)[points]
-        places = [points * n_classes + classes[others]]
-        if both_ways:
-            places.append(others * n_classes + classes[points])
-        for place in places:
-            more = np.bincount(place, shares, minlength=sums.size)
-            sums += more.reshape(sums.shape)
-
-
-def neighbor_ranks(distances: ArrayLike) -> Ranks:
-    """Prepare `knn_weights`: rank the others of each point, those that tie together."""
-    others, _ = _others_and_nearest(distances)
-    n_others = len(others) - 1
-    order = np.argsort(others, axis=1, kind="stable")[:, :n_others]
-    in_order = np.take_along_axis(others, order, axis=1)
-    first, stop = tie_groups(in_order)
-    return Ranks(order, first, stop - first)
-
-
-def tie_groups(rising: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Find with whom each of rising distances, shape (m, n), ties: where its group starts and ends.
-
-    Returns
-    -------
-    first, stop : ndarray of int32, shape (m, n)
-        How many are closer, and how many are as close or closer.
-    """
-    n_others = rising.shape[1]
-    is_first = np.ones(rising.shape, dtype=bool)
-    is_first[:, 1:] = rising[:, 1:] * (1.0 - TIE_TOLERANCE) > rising[:, :-1]
-    position = np.arange(n_others, dtype=np.int32)
-    first = np.maximum.accumulate(np.where(is_first, position, np.int32(0)), axis=1)
-    next_first = np.where(np.roll(is_first, -1, axis=1), position + 1, np.int32(n_others))
-    next_first[:, -1] = n_others
-    stop = np.minimum.accumulate(next_first[:, ::-1], axis=1)[:, ::-1]
-    return first.astype(np.int32), stop.astype(np.int32)
+    return _normalized(weights * knn_weights(distances, n_neighbors))
 
 
 KERNELS: Mapping[str, Callable[[ArrayLike, float], NDArray[np.float64]]] = MappingProxyType(

@@ -6,12 +6,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.inference import Posterior
-from nearfield.plotting._fitted import Voice, voices_of
+from nearfield.plotting._fitted import split_pipeline
 from nearfield.plotting._style import class_colors, new_or_given_axes
-from nearfield.prediction._support import weights_back, weights_out
-
-_MAX_SCALES = 64  # of a chain's many draws; neighbouring ones are put together
 
 
 @dataclass(eq=False)
@@ -62,9 +58,13 @@ class InfluenceDisplay:
             raise ValueError(
                 f"Expected one point, shape (1, n_features); got {len(X)}. Give one row at a time."
             )
-        voices = voices_of(estimator, X)
-        influence = np.sum([voice.weight * _mean_influence(voice) for voice in voices], axis=0)
-        labels = voices[0].classifier.labels_
+        final, features = split_pipeline(estimator, X)
+        if not hasattr(final, "influence"):
+            raise ValueError(
+                f"Expected an estimator with a posterior_; got {type(final).__name__}. Give a "
+                "DistanceNeighborsClassifier, another with a posterior, or a NearfieldClassifier."
+            )
+        influence, labels = final.influence(features)[0], final.labels_
         probabilities = estimator.predict_proba(X)[0]
         display = cls(influence, labels, estimator.classes_, probabilities)
         return display.plot(n_points=n_points, ax=ax)
@@ -108,35 +108,3 @@ class InfluenceDisplay:
             title=f"Prediction: {top}; the training points that decided it",
         )
         ax.legend(loc="best", framealpha=0.9)
-
-
-def _mean_influence(voice: Voice) -> NDArray[np.float64]:
-    """Average beta c* over the posterior, shape (n,)."""
-    classifier, family = voice.classifier, voice.classifier.family_
-    distances = classifier.metric_space_.distances_to(np.asarray(voice.points, dtype=np.float64))
-    total = np.zeros(family.n_points)
-    is_joint = classifier.predictive == "joint" and family.has_joint
-    for scale, beta in _grouped(voice.posterior):
-        coupling = weights_out(family, distances, scale)[0]
-        if is_joint:
-            coupling = coupling + weights_back(family, distances, scale)[0]
-        total += beta * coupling
-    return total
-
-
-def _grouped(posterior: Posterior) -> list[tuple[float, float]]:
-    """Put nodes or draws of close scales together: their mean scale, and their sum of w beta."""
-    scale, weight = posterior.scale.ravel(), posterior.weight.ravel()
-    values, index = np.unique(scale, return_inverse=True)
-    mass = np.bincount(index, weights=weight)
-    weighted_beta = np.bincount(index, weights=weight * posterior.beta.ravel())
-    is_kept = mass > 0.0
-    values, mass, weighted_beta = values[is_kept], mass[is_kept], weighted_beta[is_kept]
-    if len(values) <= _MAX_SCALES or posterior.scale_name == "k":
-        return list(zip(values, weighted_beta, strict=True))
-    group = np.minimum((np.cumsum(mass) * _MAX_SCALES).astype(int), _MAX_SCALES - 1)
-    parts = [np.flatnonzero(group == number) for number in np.unique(group)]
-    return [
-        (float(np.average(values[part], weights=mass[part])), float(weighted_beta[part].sum()))
-        for part in parts
-    ]

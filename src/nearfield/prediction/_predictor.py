@@ -2,20 +2,21 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nearfield._checks import check_level
-from nearfield.field import FieldFamily, check_external_field, check_labels
+from nearfield.field import DistanceFamily, FieldFamily, check_external_field, check_labels
 from nearfield.inference import Posterior
+from nearfield.prediction._influence import mean_influence
 from nearfield.prediction._intervals import IntervalNodes
 from nearfield.prediction._outliers import OutlierScale
 from nearfield.prediction._radius import RadiusAverage
 from nearfield.prediction._rules import Floats, Measure
 from nearfield.prediction._smooth import TrainingSums, probe_distances, smooth_average
-from nearfield.prediction._steps import NeighborAverage
+from nearfield.prediction._support import new_point_coupling
 
 PREDICTIVES = ("joint", "printed")
 
@@ -47,7 +48,7 @@ class Predictor:
     ----------
     posterior : Posterior
         Nodes or draws.
-    family : DistanceFamily or NeighborFamily
+    family : DistanceFamily
         Of the n training points.
     labels : ndarray of int, shape (n,)
         Of the training points, 0..G-1.
@@ -75,22 +76,11 @@ class Predictor:
     labels: NDArray[np.int64] = field(repr=False)
     predictive: str = "joint"
 
-    takes_points = False  # but their distances
-
     def __post_init__(self) -> None:
         n_points, n_classes = self.family.n_points, self.family.n_classes
         # The only assignment to a frozen predictor: the labels in the form that kernels need.
         object.__setattr__(self, "labels", check_labels(self.labels, n_points, n_classes))
-        if self.predictive not in PREDICTIVES:
-            raise ValueError(
-                f"Expected predictive among {PREDICTIVES}; got predictive={self.predictive!r}. "
-                "Choose one of them."
-            )
-        if self.posterior.scale_name != self.family.scale_name:
-            raise ValueError(
-                f"Expected a posterior of {self.family.scale_name}, as the family has it; got one "
-                f"of {self.posterior.scale_name}. Infer it from this family."
-            )
+        check_predictive(self.predictive, self.posterior, self.family)
 
     @property
     def chunk_size(self) -> int:
@@ -148,13 +138,19 @@ class Predictor:
         """
         return self._outlier_scale.score(self._check(distances))
 
+    def influence(self, distances: ArrayLike) -> Floats:
+        """Give the posterior mean of beta times the coupling to each training point, (m, n)."""
+        checked, family = self._check(distances), cast(DistanceFamily, self.family)
+        return mean_influence(
+            self.posterior,
+            lambda scale: new_point_coupling(family, checked, scale, self.predictive),
+        )
+
     @cached_property
     def _average(self) -> Any:
         family: Any = self.family
         is_joint = self.predictive == "joint" and family.has_joint
         arguments = family, self.labels, self._external_field, is_joint
-        if family.is_discrete:
-            return NeighborAverage.of(self._measure, *arguments)
         if not family.is_smooth:
             return RadiusAverage.of(self._measure, *arguments)
         return smooth_average(
@@ -188,6 +184,20 @@ class Predictor:
                 f"point; got shape {checked.shape}. Give one row for each new point."
             )
         return checked
+
+
+def check_predictive(predictive: str, posterior: Posterior, family: FieldFamily) -> None:
+    """Accept a predictive by its name, and a posterior of the family's own scale."""
+    if predictive not in PREDICTIVES:
+        raise ValueError(
+            f"Expected predictive among {PREDICTIVES}; got predictive={predictive!r}. "
+            "Choose one of them."
+        )
+    if posterior.scale_name != family.scale_name:
+        raise ValueError(
+            f"Expected a posterior of {family.scale_name}, as the family has it; got one "
+            f"of {posterior.scale_name}. Infer it from this family."
+        )
 
 
 def normalized(probabilities: Floats) -> Floats:

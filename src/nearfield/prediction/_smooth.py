@@ -124,6 +124,17 @@ class TrainingSums:
         return support
 
 
+class GivenSupport:
+    """The support of points for which it was computed elsewhere, at whatever scales."""
+
+    def __init__(self, scales: Floats | None = None) -> None:
+        self.scales = scales
+
+    def support(self, support: Floats) -> Floats:
+        """Give it back, shape (m, n_scales, G)."""
+        return support
+
+
 @dataclass(frozen=True, eq=False)
 class SmoothAverage:
     """The posterior average of class probabilities, by knots and nodes.
@@ -144,7 +155,23 @@ class SmoothAverage:
 
     def probabilities(self, distances: Any) -> Floats:
         """Average the class probabilities of new points, shape (m, G)."""
-        support = self.sums.support(distances)
+        return self.average(self.sums.support(distances))
+
+    @property
+    def scales(self) -> Floats:
+        """The scales at which the support is computed."""
+        return np.exp(self.knots.log_scales)
+
+    def of_supports(self) -> "SmoothAverage":
+        """Take supports that were computed elsewhere for points."""
+        return replace(self, sums=GivenSupport())
+
+    def support_scales(self, scales: Floats) -> Floats:
+        """Give the scales at which the support is computed for values at others: the knots."""
+        return self.scales
+
+    def average(self, support: Floats) -> Floats:
+        """Average the class probabilities of points with a given support, shape (m, G)."""
         probabilities = np.empty((len(support), len(self.external_field)))
         mean_softmax(
             support,

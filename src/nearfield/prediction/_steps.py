@@ -1,15 +1,8 @@
-"""Averages over the posterior where the support jumps with the scale; the case of k."""
-
-from collections.abc import Callable
-from dataclasses import dataclass
+"""A posterior gathered by scale, for averages where the support jumps with the scale."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nearfield.field import NeighborFamily
-from nearfield.prediction._knots import Interpolation
-from nearfield.prediction._rules import Floats, Measure, beta_basis, cells
-from nearfield.sampling.nearest import average_scales, nearest_others, neighbor_support
+from nearfield.prediction._rules import Measure, beta_basis, cells
 from nearfield.sampling.steps import StepMass
 
 _N_EXACT_NODES = 32
@@ -42,51 +35,3 @@ def gather(measure: Measure) -> StepMass:
         np.cumsum(sums, axis=0),
         0.0 if is_exact else _JOINED,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class NeighborAverage:
-    """The posterior average of class probabilities with k nearest neighbours."""
-
-    labels: NDArray[np.int64]
-    external_field: Floats
-    is_joint: bool
-    posterior: StepMass
-    nearest: Floats
-    n_as_near: NDArray[np.int64]
-
-    @classmethod
-    def of(
-        cls,
-        measure: Measure,
-        family: NeighborFamily,
-        labels: NDArray[np.int64],
-        external_field: Floats,
-        is_joint: bool,
-    ) -> "NeighborAverage":
-        """Sort the neighbours of the training points."""
-        posterior = gather(measure)
-        nearest = np.empty((family.n_points, int(posterior.scales[-1])))
-        n_as_near = np.empty(family.n_points, dtype=np.int64)
-        nearest_others(family.distances, nearest, n_as_near)
-        return cls(labels, external_field, is_joint, posterior, nearest, n_as_near)
-
-    def probabilities(self, distances: Floats) -> Floats:
-        """Average the class probabilities of new points, shape (m, G)."""
-        probabilities = np.empty((len(distances), len(self.external_field)))
-        support, _ = self.at(self.posterior.scales)(distances)
-        average_scales(support, self.posterior, self.external_field, probabilities)
-        return probabilities
-
-    def at(self, scales: Floats) -> Callable[[Floats], tuple[Floats, Interpolation]]:
-        """Prepare the support at some k of the posterior, which rise; no interpolation follows."""
-        ks = np.append(scales, np.inf)  # never reached: an end for the search
-
-        def support(distances: Floats) -> tuple[Floats, Interpolation]:
-            values = np.empty((len(distances), len(scales), len(self.external_field)))
-            neighbor_support(
-                distances, self.labels, ks, self.nearest, self.n_as_near, self.is_joint, values
-            )
-            return values, Interpolation.none(len(scales))
-
-        return support

@@ -1,4 +1,4 @@
-"""The support of a new point, written out plainly: what the compiled ways must equal."""
+"""The coupling of new points to all training points, written out plainly."""
 
 from typing import Any
 
@@ -6,14 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from nearfield.field import DistanceFamily, FieldFamily, NeighborFamily
-from nearfield.field.weights import RADIUS_EPSILON, TIE_TOLERANCE
+from nearfield.field import RADIUS_EPSILON, DistanceFamily
 
 _LARGEST = np.finfo(np.float64).max
 
 
 def new_point_support(
-    family: FieldFamily,
+    family: DistanceFamily,
     labels: NDArray[np.int64],
     distances: NDArray[np.float64],
     scale: float,
@@ -25,11 +24,11 @@ def new_point_support(
               c^*_j = w^*_j + \frac{\kappa(d^*_j)}{\sum_{l \ne j} \kappa(d_{jl}) + \kappa(d^*_j)}
 
     with :math:`w^*_j = \kappa(d^*_j) / \sum_l \kappa(d^*_l)`; the printed predictive of Friel and
-    Pettitt (2011), and the conditionals of a directed neighbourhood, have :math:`w^*_j` alone.
+    Pettitt (2011) has :math:`w^*_j` alone.
 
     Parameters
     ----------
-    family : DistanceFamily or NeighborFamily
+    family : DistanceFamily
         Of the n training points.
     labels : ndarray of int, shape (n,)
     distances : ndarray, shape (m, n)
@@ -41,37 +40,28 @@ def new_point_support(
     -------
     support : ndarray, shape (m, G)
     """
-    weights = weights_out(family, distances, scale)
-    if predictive == "joint" and family.has_joint:
-        weights = weights + weights_back(family, distances, scale)
+    coupling = new_point_coupling(family, distances, scale, predictive)
     is_class = (labels[:, None] == np.arange(family.n_classes)).astype(np.float64)
-    return weights @ is_class
+    return coupling @ is_class
+
+
+def new_point_coupling(
+    family: DistanceFamily, distances: NDArray[np.float64], scale: float, predictive: str
+) -> NDArray[np.float64]:
+    """Give the coupling of each new point to each training point, shape (m, n)."""
+    weights = weights_out(family, distances, scale)
+    return weights + weights_back(family, distances, scale) if predictive == "joint" else weights
 
 
 def weights_out(family: Any, distances: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
-    """How much each new point listens to each training point, shape (m, n): rows sum to one."""
-    if isinstance(family, NeighborFamily):
-        k = int(scale)
-        kth_distance = np.partition(distances, k - 1, axis=1)[:, k - 1, None]
-        is_closer = distances < kth_distance * (1.0 - TIE_TOLERANCE)
-        is_tied = (distances * (1.0 - TIE_TOLERANCE) <= kth_distance) & ~is_closer
-        n_left = k - is_closer.sum(axis=1, keepdims=True)
-        return (is_closer + is_tied * (n_left / is_tied.sum(axis=1, keepdims=True))) / k
+    """Out-weights of the new points, shape (m, n): rows sum to one."""
     kernel = _kernel_ratio(family, distances, distances.min(axis=1, keepdims=True), scale)
     return kernel / kernel.sum(axis=1, keepdims=True)
 
 
 def weights_back(family: Any, distances: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
-    """How much each training point listens to a new point beside the others, shape (m, n)."""
+    """In-weights of the new points, shape (m, n)."""
     others: Any = family.distances + np.where(np.eye(family.n_points, dtype=bool), np.inf, 0.0)
-    if isinstance(family, NeighborFamily):
-        k = int(scale)
-        below = 1.0 - TIE_TOLERANCE
-        pairs = list(zip(np.sort(others, axis=1), distances.T, strict=True))
-        n_closer = np.transpose([np.searchsorted(row, d * below) for row, d in pairs])
-        n_not_farther = np.transpose([np.searchsorted(row * below, d, "right") for row, d in pairs])
-        # The new point shares the places n_closer + 1 .. with the points as far as it is.
-        return np.clip((k - n_closer) / (n_not_farther - n_closer + 1), 0.0, 1.0) / k
     nearest = others.min(axis=1)
     others_ratio = _kernel_ratio(family, others, nearest[:, None], scale)
     np.fill_diagonal(others_ratio, 0.0)

@@ -82,9 +82,8 @@ def draw_joint_labels(
     state = ExchangeState(_starting_point(rng, posterior, sampler.target))
     draws = np.empty((n_draws, family.n_points - len(known)), dtype=np.int64)
     for move in range(-n_burn, n_draws):
-        field = state.point.field.to_dense()
         labels[len(known) :] = _sweep(
-            rng, field, state.point.beta, known, labels[len(known) :], n_sweeps
+            rng, state.point.field, state.point.beta, known, labels[len(known) :], n_sweeps
         )
         sampler, state = _with_labels(sampler, state, labels)
         state, info = sampler.step(rng, state, walk)
@@ -111,7 +110,7 @@ def _draw_given_parameters(
     for draw in np.lexsort((betas, scales)):
         if scales[draw] != scale:
             scale = scales[draw]
-            field = family.at(scale).to_dense()
+            field = family.at(scale)
         labels = _sweep(rng, field, betas[draw], known, labels, n_sweeps)
         draws[draw] = labels
     return draws
@@ -160,6 +159,8 @@ def _sweep(
     is_class = indicators(known, field.n_classes)
     site_fields = field.external_field + beta * (field.coupling[n_known:, :n_known] @ is_class)
     coupling = field.coupling[n_known:, n_known:]
+    if field.is_sparse:
+        coupling = coupling.toarray()
     return draw_free_labels(rng, coupling, site_fields, beta, labels, n_sweeps)
 
 

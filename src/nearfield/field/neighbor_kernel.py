@@ -1,0 +1,241 @@
+"""Kernels of the distance on the k nearest neighbours, and the supports that they give."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearfield.field.kernels import (
+    KERNEL_CODES,
+    add_in_support,
+    add_new_in_support,
+    add_out_support,
+    add_uniform_in_support,
+    add_uniform_new_in_support,
+    add_uniform_out_support,
+    fill_log_normalizers,
+    fill_weights,
+)
+from nearfield.neighbors import ReverseNeighbors, last_tie
+
+Floats = NDArray[np.float64]
+
+_LARGEST_RATE = 1e200  # times zero it is still zero, times a square of 1e100 finite
+
+
+class NeighborKernel(NamedTuple):
+    r"""A kernel of the distance on the k nearest neighbours.
+
+    .. math:: w_{ij} = \frac{\kappa(d_{ij}; \sigma)}{\sum_{l \in N_k(i)} \kappa(d_{il}; \sigma)},
+              \qquad j \in N_k(i)
+
+    The uniform kernel, :math:`\kappa = 1`, has the scale k; the others have the scale sigma at
+    a given k.
+    """
+
+    name: str
+    n_neighbors: int  # k, and for the uniform kernel the largest k
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether the scale is k."""
+        return self.name == "uniform"
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether weights change smoothly with the scale."""
+        return self.name in ("gaussian", "exponential")
+
+    def out_support(
+        self, distances: Floats, neighbor_labels: NDArray[np.int64], scales: Floats, n_classes: int
+    ) -> Floats:
+        """Sum the out-weights of some points by class, shape (m, n_scales, G).
+
+        Parameters
+        ----------
+        distances, neighbor_labels : ndarray, shape (m, n_columns)
+            Of the neighbours of each point, nearest first.
+        scales : ndarray, shape (n_scales,)
+            Rising if the kernel is uniform.
+        n_classes : int
+        """
+        support = np.zeros((len(distances), len(scales), n_classes))
+        if self.is_uniform:
+            add_uniform_out_support(distances, neighbor_labels, scales, support)
+        else:
+            k, code, rates = self._compiled(scales)
+            add_out_support(distances, neighbor_labels, k, code, rates, support)
+        return support
+
+    def in_support(
+        self, edges: "GraphEdges", scales: Floats, n_sites: int, n_classes: int
+    ) -> Floats:
+        """Sum the in-weights of some sites by class, shape (n_sites, n_scales, G)."""
+        support = np.zeros((n_sites, len(scales), n_classes))
+        if self.is_uniform:
+            add_uniform_in_support(*edges, scales, support)
+        else:
+            k, code, rates = self._compiled(scales)
+            add_in_support(*edges, k, code, rates, support)
+        return support
+
+    def log_normalizers(self, distances: Floats, scales: Floats, k: int) -> Floats:
+        """Compute log normalising constants relative to the nearest neighbour, (n, n_scales)."""
+        log_normalizers = np.empty((len(distances), len(scales)))
+        _, code, rates = self._compiled(scales)
+        with np.errstate(divide="ignore"):  # k = 0 has none
+            fill_log_normalizers(distances, k, code, rates, log_normalizers)
+        return log_normalizers
+
+    def log_values(self, distances: Floats, scales: Floats) -> Floats:
+        """Evaluate the log of a smooth kernel at some distances, shape (n, n_scales)."""
+        powers = distances**2 if self.name == "gaussian" else distances
+        return -powers[:, None] * self._compiled(scales)[2]
+
+    def new_in_support(
+        self,
+        reverse: ReverseNeighbors,
+        labels: NDArray[np.int64],
+        distances: Floats,
+        scales: Floats,
+        n_classes: int,
+        log_rest: Floats | None = None,
+        *,
+        has_all: bool = False,
+    ) -> Floats:
+        """Sum the in-weights of new points by class, shape (m, n_scales, G).
+
+        Parameters
+        ----------
+        reverse : ReverseNeighbors
+            The training points that each new point reaches.
+        labels : ndarray of int, shape (n,)
+            Of the training points.
+        distances : ndarray, shape (n, n_columns)
+            Their graph.
+        scales : ndarray, shape (n_scales,)
+        n_classes : int
+        log_rest : ndarray, shape (n, n_scales)
+            The `log_normalizers` of k - 1 neighbours, or of all; not for the uniform kernel.
+        has_all : bool
+            All points are neighbours of each other: a new point replaces none.
+        """
+        support = np.zeros((len(reverse.starts) - 1, len(scales), n_classes))
+        if self.is_uniform:
+            add_uniform_new_in_support(tuple(reverse), labels, distances, scales, support)
+        else:
+            k, code, rates = self._compiled(scales)
+            add_new_in_support(
+                tuple(reverse), labels, distances, k, code, rates, log_rest, has_all, support
+            )
+        return support
+
+    def weights(self, distances: Floats, scale: float) -> Floats:
+        """Compute the weights of all neighbours on lists of distances, shape (n, n_columns)."""
+        weights = np.empty(distances.shape)
+        kernel = NeighborKernel(self.name, check_k(scale)) if self.is_uniform else self
+        k, code, rates = kernel._compiled(np.array([scale], dtype=np.float64))
+        fill_weights(distances, k, code, rates[0], weights)
+        return weights
+
+    def _compiled(self, scales: Floats) -> tuple[int, int, Floats]:
+        """Turn scales into what the compiled kernels take: k, a number for the kernel, rates."""
+        rates = np.asarray(scales, dtype=np.float64)
+        if self.name == "gaussian":
+            with np.errstate(over="ignore", divide="ignore"):
+                rates = 0.5 / rates / rates
+        return self.n_neighbors, KERNEL_CODES[self.name], np.minimum(rates, _LARGEST_RATE)
+
+
+class GraphEdges(NamedTuple):
+    """Rows of the graph that lead to some sites."""
+
+    distances: Floats  # shape (n_rows, n_columns)
+    labels: NDArray[np.int64]  # shape (n_rows,): the class of the point of each row
+    places: NDArray[np.int32]  # shape (n_rows, n_columns): which site a neighbour is, or -1
+
+    @classmethod
+    def from_rows(
+        cls,
+        distances: Floats,
+        neighbor_rows: NDArray[Any],
+        labels: NDArray[np.int64],
+        place_of_site: NDArray[np.int32],
+    ) -> "GraphEdges":
+        """Keep the rows of a graph with a site among their neighbours.
+
+        Parameters
+        ----------
+        distances, neighbor_rows : ndarray, shape (n, n_columns)
+        labels : ndarray of int, shape (n,)
+        place_of_site : ndarray of int, shape (n_points,)
+            The number of each site, -1 for the other points.
+        """
+        return cls(distances, labels, place_of_site[neighbor_rows])._with_sites()
+
+    def first(self, n_neighbors: int) -> "GraphEdges":
+        """Keep the first neighbours, with the ties of the last of them."""
+        columns = np.s_[:, : last_tie(self.distances, n_neighbors)]
+        return GraphEdges(self.distances[columns], self.labels, self.places[columns])._with_sites()
+
+    def _with_sites(self) -> "GraphEdges":
+        is_kept = (self.places >= 0).any(axis=1)
+        return GraphEdges(
+            np.ascontiguousarray(self.distances[is_kept]),
+            self.labels[is_kept],
+            np.ascontiguousarray(self.places[is_kept]),
+        )
+
+
+def neighbor_scale_range(kernel: str, n_neighbors: int, distances: Floats) -> tuple[float, float]:
+    """Find the scales between which the weights change, given lists of distances."""
+    longest = float(distances.max())
+    return scale_range_from_nearest(kernel, n_neighbors, longest, nearest_distances(distances))
+
+
+def nearest_distances(distances: Floats) -> Floats:
+    """Take the smallest distance above zero of each list that has one."""
+    nearest = np.where(distances > 0.0, distances, np.inf).min(axis=1)
+    return nearest[np.isfinite(nearest)]
+
+
+def scale_range_from_nearest(
+    kernel: str, n_neighbors: int, longest: float, nearest: Floats
+) -> tuple[float, float]:
+    """Find the scales between which the weights change.
+
+    Parameters
+    ----------
+    kernel : str
+    n_neighbors : int
+    longest : float
+        The largest distance on the graph.
+    nearest : ndarray
+        The `nearest_distances` of all points, in any order.
+    """
+    if kernel == "uniform":
+        return 1.0, float(n_neighbors)
+    if longest == 0.0:  # all points identical: every scale gives the same weights
+        return 0.5, 2.0
+    shortest = float(np.quantile(nearest, 0.05))
+    if kernel == "exponential":
+        return 0.05 / longest, 20.0 / shortest
+    if kernel == "radius":
+        return float(nearest.min()), 1.001 * longest
+    return 0.1 * shortest, 5.0 * longest
+
+
+def check_neighbor_kernel(kernel: Any) -> None:
+    """Accept the name of a kernel on the graph."""
+    if kernel not in list(KERNEL_CODES):
+        raise ValueError(
+            f"Expected a kernel among {sorted(KERNEL_CODES)}; got kernel={kernel!r}. "
+            "Choose one of them."
+        )
+
+
+def check_k(k: float) -> int:
+    """Turn a k that came as a float into the whole number that it is."""
+    if k != int(k):
+        raise ValueError(f"Expected a whole number k; got k={k!r}. Round it.")
+    return int(k)

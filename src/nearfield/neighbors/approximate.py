@@ -1,0 +1,113 @@
+"""Approximate search by an inverted file of faiss (the extra ``nearfield[ann]``)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearfield.neighbors.index import measured_again
+from nearfield.neighbors.lists import NeighborLists, ReverseNeighbors, in_chunks
+
+_N_PROBES, _N_USUAL = 32, 64  # cells that are searched for as many neighbours
+_MAX_CELLS = 4_096
+_TRAINING_POINTS_A_CELL = 64
+_N_CANDIDATES = 128  # of a reverse query
+
+
+@dataclass(frozen=True, eq=False)
+class ApproximateIndex:
+    """An inverted file over points, for Euclidean distances; a few neighbours are missed.
+
+    Attributes
+    ----------
+    points : ndarray, shape (n, n_features)
+    index : faiss.IndexIVFFlat
+    """
+
+    points: NDArray[np.float64] = field(repr=False)
+    index: Any = field(repr=False)
+
+    @classmethod
+    def from_points(cls, points: NDArray[np.float64]) -> "ApproximateIndex":
+        """Build the index."""
+        faiss = _import_faiss()
+        n_points, n_features = points.shape
+        n_cells = int(np.clip(np.sqrt(n_points) * 4.0, 1, min(_MAX_CELLS, max(n_points // 39, 1))))
+        index = faiss.IndexIVFFlat(faiss.IndexFlatL2(n_features), n_features, n_cells)
+        index.cp.max_points_per_centroid = _TRAINING_POINTS_A_CELL
+        single = np.ascontiguousarray(points, dtype=np.float32)
+        index.train(single)
+        index.add(single)
+        return cls(points, index)
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """Any order will do."""
+        return np.arange(len(self.points))
+
+    def query(
+        self,
+        points: NDArray[np.float64],
+        n_neighbors: int,
+        *,
+        n_jobs: int | None = None,
+        advance: Callable[[int], None] | None = None,
+    ) -> NeighborLists:
+        """Find nearest points: in the cells around each query."""
+
+        def find(some: NDArray[np.float64]) -> NeighborLists:
+            single = np.ascontiguousarray(some, dtype=np.float32)
+            n_probes = int(_N_PROBES * max(n_neighbors / _N_USUAL, 1.0) ** (1.0 / 3.0))
+            rows = self._search(single, n_neighbors, n_probes)
+            is_short = (rows < 0).any(axis=1)  # the cells around have no more points
+            if is_short.any():
+                rows[is_short] = self._search(single[is_short], n_neighbors, self.index.nlist)
+            lists = NeighborLists(np.empty(rows.shape), rows)
+            return measured_again(some, lists, self.points).in_order()
+
+        return in_chunks(find, points, n_jobs=n_jobs, advance=advance)
+
+    def query_within(
+        self, points: NDArray[np.float64], n_neighbors: int, limits: NDArray[np.float64]
+    ) -> NeighborLists:
+        """Find nearest points at any distance."""
+        return self.query(points, n_neighbors)
+
+    def reverse(self, reaches: NDArray[np.float64]) -> "ApproximateReverseIndex":
+        """Prepare reverse queries among the nearest points of a query."""
+        return ApproximateReverseIndex(self, reaches)
+
+    def _search(
+        self, queries: NDArray[np.float32], n_neighbors: int, n_cells: int
+    ) -> NDArray[np.int64]:
+        faiss = _import_faiss()
+        cells = faiss.SearchParametersIVF(nprobe=min(n_cells, self.index.nlist))
+        return self.index.search(queries, n_neighbors, params=cells)[1]
+
+
+@dataclass(frozen=True, eq=False)
+class ApproximateReverseIndex:
+    """Reverse queries among the 128 nearest points of a query: farther points are missed."""
+
+    index: ApproximateIndex
+    reaches: NDArray[np.float64] = field(repr=False)
+
+    def query(self, points: NDArray[np.float64]) -> ReverseNeighbors:
+        """Find, for each query, the points that have it within their reach."""
+        found = self.index.query(points, min(_N_CANDIDATES, len(self.reaches)))
+        starts = np.arange(0, found.rows.size + 1, found.rows.shape[1])
+        rows, distances = found.rows.ravel(), found.distances.ravel()
+        return ReverseNeighbors(starts, rows, distances).select(distances <= self.reaches[rows])
+
+
+def _import_faiss() -> Any:
+    try:
+        import faiss
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            'Expected faiss for search="approximate"; it is not installed. '
+            'Install it by `pip install nearfield[ann]`, or use search="exact".'
+        ) from error
+    return faiss

@@ -1,0 +1,1 @@
+"""Compiled kernels of the neighbour search: free functions over plain arrays."""

@@ -1,0 +1,329 @@
+"""Exact neighbour queries on a tree of boxes, forward and reverse.
+
+Distances are measured in single precision, eight at a time; those that may be small enough are
+measured again in double precision. Boxes that are too far are skipped.
+"""
+
+import numpy as np
+from numba import njit
+from numba.extending import register_jitable
+from numpy.typing import NDArray
+
+from nearfield.neighbors.kernels.box_tree import MOST_LEVELS, WIDTH
+from nearfield.neighbors.kernels.pair_sort import put_smallest_first, sort_pairs
+from nearfield.neighbors.kernels.vector import (
+    keep_box_sizes,
+    keep_box_squares,
+    keep_sizes,
+    keep_squares,
+)
+
+N_AT_ONCE = WIDTH**3
+"""Number of points in the smallest nodes that are put on the stack."""
+
+_ROUNDING = 2.0**-23
+_TINY = 1e-36  # smaller numbers lose their digits in single precision
+_GUESS = 1.2  # times the last distance of the query before: the first limit of the next query
+_BIT_COUNTS = np.array([bin(mask).count("1") for mask in range(1 << WIDTH)])
+
+
+def _set_bits() -> NDArray[np.uint8]:
+    """List the set bits of every byte, shape (256, 8); the rest of a row is zero."""
+    places = np.zeros((1 << WIDTH, WIDTH), dtype=np.uint8)
+    for mask in range(1 << WIDTH):
+        chosen = [k for k in range(WIDTH) if mask >> k & 1]
+        places[mask, : len(chosen)] = chosen
+    return places
+
+
+_SET_BITS = _set_bits()
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def box_neighbors(queries, limits, tree, points, rows, distances, index):
+    """Find the nearest points of each query, nearest first; of equally far ones the first rows.
+
+    A query that is near the one before takes less time.
+
+    Parameters
+    ----------
+    queries : ndarray, shape (m, n_features)
+    limits : ndarray, shape (m,)
+        The largest distance of each; where fewer points are within it, the rest are rows -1 at
+        infinity.
+    tree : BoxTree
+    points : ndarray, shape (n, n_features)
+        In the order of the tree.
+    rows : ndarray of int, shape (n,)
+        The row numbers of these points.
+    distances : ndarray, shape (m, K)
+        Filled in.
+    index : ndarray of int, shape (m, K)
+        Filled in with the row numbers of the nearest points.
+    """
+    (n_queries, n_neighbors), n_features = distances.shape, queries.shape[1]
+    boxes, sizes, starts, power = tree.boxes, tree.sizes, tree.starts, tree.power
+    found = np.empty(2 * n_neighbors)
+    found_rows = np.empty(2 * n_neighbors, dtype=np.int64)
+    single = np.empty(n_features, dtype=np.float32)
+    levels, nodes, node_powers = _make_stack()
+    powers, near, work = _make_work()
+    guess = np.inf
+    i = 0
+    while i < n_queries:
+        margin = _to_single(queries[i], tree.origin, power, single)
+        farthest = limits[i] * limits[i] if power == 2 else limits[i]
+        is_guess = guess < farthest
+        farthest = min(guess, farthest)
+        limit = _single_limit(farthest, margin, n_features, power)
+        n_found, n_nodes = 0, 1
+        levels[0], nodes[0], node_powers[0] = sizes.shape[0] - 1, 0, np.float32(0.0)
+        while n_nodes > 0:
+            n_nodes -= 1
+            if node_powers[n_nodes] > limit:
+                continue
+            level, node = levels[n_nodes], nodes[n_nodes]
+            at, first, n_below = starts[level] + node, WIDTH * node, sizes[level - 1]
+            mask = _boxes_in_reach(single, power, boxes, at, powers, None, limit)
+            if level > 2:
+                n_nodes = _push(
+                    mask, powers, level - 1, first, n_below, levels, nodes, node_powers, n_nodes
+                )
+                continue
+            n_near = _list_set(mask, first, n_below, near, 0)
+            n_near = _points_in_reach(single, tree, (None, None), limit, powers, near, n_near, work)
+            for t in range(n_near):
+                value, place = _power(queries[i], points[near[t]], power), near[t]
+                if value > farthest:
+                    continue
+                found[n_found], found_rows[n_found] = value, rows[place]
+                n_found += 1
+                if n_found == found.shape[0]:
+                    put_smallest_first(found, found_rows, n_neighbors)
+                    n_found, farthest = n_neighbors, found[n_neighbors - 1]
+                    limit = _single_limit(farthest, margin, n_features, power)
+        guess = np.inf
+        if is_guess and n_found < n_neighbors:
+            continue
+        if n_found >= n_neighbors:
+            put_smallest_first(found[:n_found], found_rows[:n_found], n_neighbors)
+            n_found = n_neighbors
+            guess = found[n_neighbors - 1] * (_GUESS * _GUESS if power == 2 else _GUESS)
+        sort_pairs(found[:n_found], found_rows[:n_found])
+        for k in range(n_found):
+            distances[i, k] = np.sqrt(found[k]) if power == 2 else found[k]
+            index[i, k] = found_rows[k]
+        distances[i, n_found:], index[i, n_found:] = np.inf, -1
+        i += 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def box_reverse_neighbors(queries, tree, points, rows, reaches, bounds):
+    """Find, for each query, all points that have it within their reach.
+
+    Parameters
+    ----------
+    queries : ndarray, shape (m, n_features)
+    tree : BoxTree
+    points : ndarray, shape (n, n_features)
+        In the order of the tree.
+    rows : ndarray of int, shape (n,)
+        The row numbers of these points.
+    reaches : ndarray, shape (n,)
+        In the order of the tree.
+    bounds : tuple of ndarray of float32
+        The reaches as powers of single distances, of eight boxes a node and of eight points a
+        block; see `fill_bounds`.
+
+    Returns
+    -------
+    starts : ndarray of int, shape (m + 1,)
+        Where the results of each query start.
+    found_rows : ndarray of int, shape (n_found,)
+    found_distances : ndarray, shape (n_found,)
+    """
+    n_queries, n_features = queries.shape
+    boxes, sizes, starts, power = tree.boxes, tree.sizes, tree.starts, tree.power
+    box_bounds, _ = bounds
+    limit = np.float32(-1.0)  # no limit of the query: the bounds of the points decide
+    single = np.empty(n_features, dtype=np.float32)
+    levels, nodes, _ = _make_stack()
+    powers, near, work = _make_work()
+    found_rows = np.empty(16 * n_queries + N_AT_ONCE, dtype=np.int64)
+    found_distances = np.empty(found_rows.shape[0])
+    result_starts, n_found = np.zeros(n_queries + 1, dtype=np.int64), 0
+    for i in range(n_queries):
+        _to_single(queries[i], tree.origin, power, single)
+        n_nodes = 1
+        levels[0], nodes[0] = sizes.shape[0] - 1, 0
+        while n_nodes > 0:
+            n_nodes -= 1
+            level, node = levels[n_nodes], nodes[n_nodes]
+            at, first, n_below = starts[level] + node, WIDTH * node, sizes[level - 1]
+            mask = _boxes_in_reach(single, power, boxes, at, powers, box_bounds, limit)
+            if level > 2:
+                stop = _list_set(mask, first, n_below, nodes, n_nodes)
+                levels[n_nodes:stop] = level - 1
+                n_nodes = stop
+                continue
+            n_near = _list_set(mask, first, n_below, near, 0)
+            n_near = _points_in_reach(single, tree, bounds, limit, powers, near, n_near, work)
+            if n_found + n_near > found_rows.shape[0]:
+                found_rows = _longer(found_rows, n_near)
+                found_distances = _longer(found_distances, n_near)
+            for t in range(n_near):
+                place = near[t]
+                value = _power(queries[i], points[place], power)
+                distance = np.sqrt(value) if power == 2 else value
+                found_rows[n_found], found_distances[n_found] = rows[place], distance
+                n_found += distance <= reaches[place]
+        result_starts[i + 1] = n_found
+    return result_starts, found_rows[:n_found].copy(), found_distances[:n_found].copy()
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fill_bounds(reaches, lengths, n_features, power, bounds):
+    """Fill in how far points reach, as powers of single distances.
+
+    `lengths` are the distances of the points from the origin of the tree.
+    """
+    for j in range(reaches.shape[0]):
+        reach = reaches[j] * reaches[j] if power == 2 else reaches[j]
+        bounds[j] = _single_limit(reach, _margin(lengths[j]), n_features, power)
+
+
+@register_jitable
+def _make_stack():
+    """Allocate the stack of nodes to visit: their levels, numbers and powers."""
+    size = WIDTH * MOST_LEVELS
+    levels, nodes = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    return levels, nodes, np.empty(size, dtype=np.float32)
+
+
+@register_jitable
+def _make_work():
+    """Allocate the powers of eight boxes, and two lists of the contents of a small node."""
+    shape = N_AT_ONCE + WIDTH
+    powers = np.empty(WIDTH, dtype=np.float32)
+    return powers, np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
+
+
+@register_jitable
+def _longer(values, n_more):
+    longer = np.empty(2 * values.shape[0] + n_more, dtype=values.dtype)
+    longer[: values.shape[0]] = values
+    return longer
+
+
+@register_jitable
+def _push(mask, powers, level, first, n_below, levels, nodes, node_powers, n_nodes):
+    """Push the nodes in reach on the stack, the nearest on top; return the size of the stack."""
+    bottom = n_nodes
+    for c in range(min(WIDTH, n_below - first)):
+        if mask >> c & 1:
+            at, power = n_nodes, powers[c]
+            while at > bottom and node_powers[at - 1] < power:
+                levels[at], nodes[at] = levels[at - 1], nodes[at - 1]
+                node_powers[at] = node_powers[at - 1]
+                at -= 1
+            levels[at], nodes[at], node_powers[at] = level, first + c, power
+            n_nodes += 1
+    return n_nodes
+
+
+@register_jitable
+def _points_in_reach(single, tree, bounds, limit, powers, near, n_nodes, work):
+    """Replace the nodes in `near` by the points in them that may be in reach; return their number.
+
+    Parameters
+    ----------
+    single : ndarray of float32, shape (n_features,)
+        The query relative to the origin.
+    tree : BoxTree
+    bounds : tuple of ndarray of float32, or of None
+        Eight numbers a node, and eight a block.
+    limit : float32
+    powers : ndarray of float32, shape (8,)
+        Work space.
+    near : ndarray of int, shape (520,)
+        Nodes of eight blocks on entry, of which there are n_nodes; places of points on return.
+    n_nodes : int
+    work : ndarray of int, shape (520,)
+    """
+    blocks, power, n_points = tree.blocks, tree.power, tree.n_points
+    box_bounds, point_bounds = bounds
+    n_blocks, n_kept, n_near = 0, 0, 0
+    for t in range(n_nodes):
+        mask = _boxes_in_reach(single, power, tree.boxes, near[t], powers, box_bounds, limit)
+        n_blocks = _list_set(mask, WIDTH * near[t], blocks.shape[0], work, n_blocks)
+    for t in range(n_blocks):
+        if power == 2:
+            mask = keep_squares(single, blocks, work[t], powers, point_bounds, limit)  # type: ignore[call-arg]
+        else:
+            mask = keep_sizes(single, blocks, work[t], powers, point_bounds, limit)  # type: ignore[call-arg]
+        work[n_kept] = work[t] << WIDTH | mask  # most blocks have none, and are written over
+        n_kept += 1 if mask else 0
+    for t in range(n_kept):
+        mask, block = work[t] & (1 << WIDTH) - 1, work[t] >> WIDTH
+        n_near = _list_set(mask, WIDTH * block, n_points, near, n_near)
+    return n_near
+
+
+@register_jitable
+def _boxes_in_reach(single, power, boxes, at, powers, bounds, limit):
+    """Measure to eight boxes; return a bit mask of those within the limit or their bounds."""
+    if power == 2:
+        return keep_box_squares(single, boxes, at, powers, bounds, limit)  # type: ignore[call-arg]
+    return keep_box_sizes(single, boxes, at, powers, bounds, limit)  # type: ignore[call-arg]
+
+
+@register_jitable
+def _list_set(mask, first, stop, listed, n_listed):
+    """Append first + k for every set bit k, below `stop`; return the length of the list.
+
+    Eight entries are always written, and those too many overwritten later: no branch to miss.
+    """
+    if stop - first < WIDTH:
+        mask &= (1 << (stop - first)) - 1
+    for c in range(WIDTH):
+        listed[n_listed + c] = first + _SET_BITS[mask, c]
+    return n_listed + _BIT_COUNTS[mask]
+
+
+@register_jitable
+def _power(query, point, power):
+    """Measure the squared Euclidean or the Manhattan distance in double precision."""
+    total = 0.0
+    for f in range(query.shape[0]):
+        gap = query[f] - point[f]
+        total += gap * gap if power == 2 else abs(gap)
+    return total
+
+
+@register_jitable
+def _to_single(query, origin, power, single):
+    """Take a query relative to the origin, in single precision; bound the error of distances.
+
+    Rounding moves either end of a distance d by half a digit of its distance from the origin, and
+    the other end is no farther from the origin than this one plus d.
+    """
+    total = 0.0
+    for f in range(query.shape[0]):
+        gap = query[f] - origin[f]
+        single[f] = gap
+        total += gap * gap if power == 2 else abs(gap)
+    return _margin(np.sqrt(total) if power == 2 else total)
+
+
+@register_jitable
+def _margin(length):
+    """Bound the absolute error of single distances from a point this far from the origin."""
+    return _ROUNDING * length + _TINY
+
+
+@register_jitable
+def _single_limit(value, margin, n_features, power):
+    """Bound the single-precision power of all distances whose power is at most a value."""
+    distance = (np.sqrt(value) if power == 2 else value) * (1.0 + _ROUNDING) + margin
+    highest = distance * distance if power == 2 else distance
+    return np.float32(highest * (1.0 + _ROUNDING * (n_features + 4)))
