@@ -14,7 +14,13 @@ import nearfield
 from nearfield.estimators import _at_scale, _metric
 from nearfield.estimators import _graph as one_machine
 from nearfield.inference import Pseudolikelihood
-from nearfield.neighbors import NeighborGraph, make_index
+from nearfield.neighbors import (
+    NeighborGraph,
+    NeighborLists,
+    ShortLists,
+    make_index,
+    merge_lists,
+)
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -336,3 +342,40 @@ def test_the_average_over_shards_is_that_of_one_machine(here, settings, tmp_path
     )
     copy = pickle.loads(pickle.dumps(theirs))
     assert_same(copy.predict_proba(lazy).compute(), ours.predict_proba(new))
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
+def test_a_query_within_limits_finds_what_is_within_them(metric):
+    index = make_index(X, metric=metric)
+    everything = index.query(NEW, 30)
+    limits = everything.distances[np.arange(len(NEW)), np.arange(len(NEW)) % 40 % 30]
+    limits *= 1.0 + 1e-12  # past the rounding of a square
+    limits[::7] = np.inf
+    limits[3] = 0.0  # farther than none
+    found = index.query_within(NEW, 20, limits)
+    is_within = everything.distances[:, :20] <= limits[:, None]
+    np.testing.assert_array_equal(
+        found.distances, np.where(is_within, everything.distances[:, :20], np.inf)
+    )
+    np.testing.assert_array_equal(found.rows, np.where(is_within, everything.rows[:, :20], -1))
+    assert not np.isfinite(found.distances[3]).any()
+
+
+def test_merged_lists_are_the_nearest_of_all():
+    rng = np.random.default_rng(4)
+    distances = np.sort(rng.integers(0, 20, (6, 30)), axis=1).astype(float)  # many are equal
+    rows = np.arange(30) + np.zeros((6, 1), dtype=np.int64)
+    shards = rng.integers(0, 3, (6, 30))
+    lists = []
+    for shard in range(3):
+        of_shard = np.where(shards == shard, distances, np.inf)
+        order = np.argsort(of_shard, axis=1, kind="stable")
+        found = (np.take_along_axis(array, order, axis=1) for array in (of_shard, rows))
+        lists.append(ShortLists.from_lists(np.arange(6), NeighborLists(*found)))
+    merged = merge_lists(lists, 6, 8)
+    np.testing.assert_array_equal(merged.distances, distances[:, :8])
+    np.testing.assert_array_equal(merged.rows, rows[:, :8])
+    again = merge_lists(lists[1:], 6, 40, merge_lists(lists[:1], 6, 35))
+    np.testing.assert_array_equal(again.distances[:, :30], distances)
+    assert not np.isfinite(again.distances[:, 30:]).any()
+    assert (again.rows[:, 30:] == -1).all()

@@ -423,28 +423,18 @@ def test_conditionals_of_training_points_are_densities_of_labels_left_out():
         support = supports[sigma]
         own = softmax(beta * support[sites], axis=1)[np.arange(3), y[sites]]
         expected += weight * own
-    found = np.exp(_at_scale._log_densities(model, sites))
+    found = model._current_predictor().conditional_probabilities(sites)[np.arange(3), y[sites]]
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
-@pytest.mark.long
-def test_no_point_that_taught_a_metric_weighs_estimators(few_learn, monkeypatch):
-    asked = []
-    log_densities = _at_scale._log_densities
-
-    def remember(fitted, sites):
-        asked.append(sites)
-        return log_densities(fitted, sites)
-
-    monkeypatch.setattr(_at_scale, "_log_densities", remember)
-    X, y = noisy_moon(300)
-    model = NearfieldClassifier(metrics=("euclidean", "ard")).fit(X, y)
-    assert all(candidate.family_.has_graph for candidate in model.candidates_)
+def test_no_point_that_taught_a_metric_weighs_estimators(few_learn):
+    _, labels = noisy_moon(300)
     taught = _metric.learning_rows(300)
     assert len(taught) == 100
-    for sites in asked:
-        assert len(np.unique(sites)) == 200
-        assert not np.isin(sites, taught).any()
+    sample, weighing = _at_scale.draw_rows(np.random.default_rng(0), labels)
+    assert len(np.unique(sample)) == 100
+    assert len(np.unique(weighing)) == 200
+    assert not np.isin(weighing, taught).any()
 
 
 def test_some_points_tell_how_features_are_distributed(monkeypatch):

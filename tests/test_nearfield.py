@@ -14,12 +14,11 @@ from nearfield import DistanceNeighborsClassifier, NearfieldClassifier
 from nearfield.datasets import load_crabs, load_iris, load_wine, stratified_split
 from nearfield.distances import PowerTransform, distance_matrix
 from nearfield.distances.power import yeo_johnson
-from nearfield.estimators import _at_scale, _metric, _near, _nearfield
+from nearfield.estimators import _at_scale, _graph, _metric
 from nearfield.estimators._stacking import deal_folds, stacking_weights
 from nearfield.field import DistanceFamily
 from nearfield.inference import Priors, Pseudolikelihood
 from nearfield.inference.intercepts import minus_log_posterior
-from nearfield.near import NearField
 from nearfield.prediction import heldout
 from nearfield.prediction.heldout import HeldOutField, HeldOutFold, HeldOutPrior
 from nearfield.prediction.mixture import weighted_quantiles
@@ -235,8 +234,7 @@ def test_scales_far_from_the_points_are_no_obstacle(held_out):
 @pytest.fixture
 def few_are_many(monkeypatch):
     """Take 400 points for many."""
-    for module in (_nearfield, _near):
-        monkeypatch.setattr(module, "MAX_DENSE_AUTOMATIC", 400)
+    monkeypatch.setattr(_graph, "MAX_DENSE_AUTOMATIC", 400)
     monkeypatch.setattr(_at_scale, "_N_SAMPLE", 150)
     monkeypatch.setattr(_metric, "_MAX_LEARNING_POINTS", 400)
     monkeypatch.setattr(_metric, "_N_LEARNING_POINTS", 150)
@@ -249,7 +247,7 @@ def test_many_points_are_seen_from_near_neighbours(few_are_many, tmp_path):
     y = np.where(np.hypot(X[:, 0], X[:, 1]) > 1.2, "out", "in")
     model = NearfieldClassifier(metrics=("euclidean", "ard")).fit(X[:600], y[:600])
     assert 1 <= len(model.candidates_) <= 3
-    assert all(isinstance(c.family_, NearField) for c in model.candidates_)
+    assert all(c.family_.has_graph for c in model.candidates_)
     probabilities = model.predict_proba(X[600:])
     expected = sum(
         weight * candidate.predict_proba(model.features_.transform(X[600:]))

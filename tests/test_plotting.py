@@ -34,8 +34,8 @@ from nearfield.plotting import (
 )
 from nearfield.plotting._style import OKABE_ITO, class_colors, class_markers
 from nearfield.plotting.calibration import calibration_bins, top_label_bins
-from nearfield.plotting.influence import _grouped
 from nearfield.plotting.posterior import _density, _heights
+from nearfield.prediction._influence import _grouped
 from nearfield.prediction._support import weights_out
 
 BUNCH = load_iris()

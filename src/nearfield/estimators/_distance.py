@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from nearfield.estimators._field import FieldClassifier
 from nearfield.estimators import _graph
+from nearfield.estimators._field import FieldClassifier
 from nearfield.estimators._metric import is_named
 from nearfield.estimators._settings import check_neighbors
 from nearfield.field import check_kernel

@@ -351,7 +351,7 @@ class FieldClassifier(MetricClassifier):
         function = method(predictor)
         space = self.metric_space_
         has_points = self.family_.has_graph and not is_named(space.metric, "precomputed")
-        measure = space.place if has_points else space.distances_to
+        measure = space.place_within_reach if has_points else space.distances_to
         return map_chunks(
             lambda chunk: function(measure(chunk)),
             X,

@@ -137,9 +137,9 @@ class TrainingGraph:
         self.space, self.distances, self.labels = space, distances, labels
         self.n_classes, self.kernel, self.is_directed = n_classes, kernel, is_directed
         self.n_jobs, self.verbose = n_jobs, verbose
-        self.index = space.make_index(search)
-        self.longest = self._longest()
+        self.longest = self._longest()  # refuses what the metric cannot measure
         check_longest(self.longest)
+        self.index = space.make_index(search)
         self.sites = site_rows(self.n_points, n_classes, kernel, seed)
         self.pilot_sites = pilot_rows(self.n_points, seed)
 
@@ -211,9 +211,7 @@ class TrainingGraph:
         )
 
 
-def fit_on_graph(
-    inference: Inference, training: Any, n_neighbors: int | None = None
-) -> ModelFit:
+def fit_on_graph(inference: Inference, training: Any, n_neighbors: int | None = None) -> ModelFit:
     """Infer the parameters of a field on the k-nearest-neighbour graph.
 
     Parameters

@@ -47,8 +47,8 @@ _NAMES = (
     "sqeuclidean",
 )
 _EUCLIDEAN = ("euclidean", "l2")
-_MAX_LEARNING_POINTS = 5_000
-_N_LEARNING_POINTS = 2_000  # of more than that; the time to learn may grow with their square
+_MAX_LEARNING_POINTS = 2_000
+_N_LEARNING_POINTS = 2_000  # of more than that, but at most half of them: the others weigh
 _LEARNING_STREAM = 3
 _LARGEST = 1e150  # the square of a larger difference is no number
 _SPARSE = (*_EUCLIDEAN, "manhattan", "cityblock", "l1")
@@ -140,6 +140,14 @@ class MetricSpace:
         """Measure points that are placed already, shape (m, n)."""
         return self._measure(points, others, None)
 
+    def place_within_reach(self, X: Any) -> Any:
+        """Take new points to where distances are taken; refuse those at an infinite distance."""
+        points = self.place(X)
+        values = points.data if sp.issparse(points) else points
+        if values.size and not np.abs(values).max() < _LARGEST:
+            self._measure(points, self.points[:1], None)
+        return points
+
     def make_index(self, search: str) -> Index:
         """Build an index over the training points."""
         return make_index(self.points, metric=self.metric, metric_params=self.params, search=search)
@@ -197,10 +205,11 @@ def check_metric(metric: Any, metric_params: Any) -> dict[str, Any]:
 
 
 def learning_rows(n_points: int) -> NDArray[np.int64]:
-    """Choose the training points that a metric is learned from: all, or 2,000 of many."""
+    """Choose the training points that a metric is learned from: all, or at most 2,000 of many."""
     if n_points <= _MAX_LEARNING_POINTS:
         return np.arange(n_points)
-    return np.sort(sample_rows(n_points, _N_LEARNING_POINTS, 0, _LEARNING_STREAM))
+    size = min(_N_LEARNING_POINTS, n_points // 2)
+    return np.sort(sample_rows(n_points, size, 0, _LEARNING_STREAM))
 
 
 def fit_learner(learner: Any, X: Any, labels: NDArray[np.int64]) -> Any:

@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from nearfield._checks import check_level, check_whole
 from nearfield._threads import one_blas_thread
 from nearfield.distances import PowerTransform
+from nearfield.estimators import _graph
 from nearfield.estimators._at_scale import fit_at_scale, pooled_interval, some_points
 from nearfield.estimators._averages import fit_by_evidence, fit_by_stacking, mean_by_distances
 from nearfield.estimators._base import ProbabilisticClassifier, with_class_prior
 from nearfield.estimators._candidates import check_average, describe
-from nearfield.estimators import _graph
 from nearfield.estimators._settings import check_dense, make_rng
 from nearfield.estimators._validation import (
     check_new_points,

@@ -22,13 +22,13 @@ from nearfield.prediction._intervals import IntervalNodes, equal_nodes
 from nearfield.prediction._knots import Interpolation
 from nearfield.prediction._outliers import OutlierScale, typical_scales
 from nearfield.prediction._predictor import check_predictive, measure_of, normalized
-from nearfield.prediction._rules import Floats, Measure, gauss_nodes, lagrange_basis
+from nearfield.prediction._rules import Floats, Measure, cells, gauss_nodes, lagrange_basis
 from nearfield.prediction._smooth import GivenSupport, Nodes, smooth_average
 from nearfield.sampling.mean_softmax import mean_softmax
 
 _CHUNK = 512
 _MAX_SCALES = 128  # of a field that jumps with sigma; more are sampled
-_N_BETAS = 6  # nodes of beta at one scale
+_N_BETA_CELLS, _N_BETAS = 4, 4  # cells of beta at one scale, and nodes in each
 _N_PROBES = 48
 _FARTHER = 3.0
 
@@ -395,9 +395,13 @@ def _with_few_betas(measure: Measure) -> Measure:
     parts = []
     for number in range(len(scales)):
         part = measure.part(np.flatnonzero(index == number))
-        if len(part.betas) > _N_BETAS:
-            betas = gauss_nodes(part.betas, part.weights, _N_BETAS)
-            weights = part.weights @ lagrange_basis(betas, part.betas)
-            part = Measure(betas, np.full(len(betas), scales[number]), weights)
-        parts.append(part)
+        if len(part.betas) <= _N_BETA_CELLS * _N_BETAS:
+            parts.append(part)
+            continue
+        # In arcsinh(beta): near zero, within about one, is where probabilities turn.
+        for in_cell in cells(np.arcsinh(part.betas), part.weights, _N_BETA_CELLS):
+            cell = part.part(in_cell)
+            betas = gauss_nodes(cell.betas, cell.weights, _N_BETAS)
+            weights = cell.weights @ lagrange_basis(betas, cell.betas)
+            parts.append(Measure(betas, np.full(len(betas), scales[number]), weights))
     return Measure(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
