@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 
 # A compiled kernel is cached by the time stamp of its own file; one folder a state of all the
 # sources, so that a change in a helper never meets an old kernel.
-export NUMBA_CACHE_DIR := $(CURDIR)/.numba_cache/$(shell cat src/nearfield/sampling/*.py | cksum | cut -d' ' -f1)
+export NUMBA_CACHE_DIR := $(CURDIR)/.numba_cache/$(shell find src -name '*.py' | sort | xargs cat | cksum | cut -d' ' -f1)
 
 .PHONY: run test test-long lint benchmark benchmark-quality reproduction clean
 

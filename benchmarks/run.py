@@ -1,5 +1,6 @@
 """All speed benchmarks in one run: `make benchmark`. Ratios count; times are this machine's."""
 
+import boosting
 import engines
 import engines_mixing
 import exchange
@@ -18,6 +19,7 @@ for part in (
     prediction,
     scaling,
     scaling_others,
+    boosting,
 ):
     part.main()
     print()

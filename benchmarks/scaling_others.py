@@ -11,7 +11,7 @@ import sys
 import warnings
 
 import numpy as np
-from scaling import N_TEST, cpu_seconds, fitted, problem
+from scaling import N_TEST, cpu_seconds, problem
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 from threadpoolctl import threadpool_limits
@@ -29,9 +29,6 @@ MODELS = {
     "NearfieldClassifier": NearfieldClassifier(),
     "pk-nn directed": ProbabilisticKNeighborsClassifier("directed", random_state=0),
     "pk-nn symmetric": ProbabilisticKNeighborsClassifier(random_state=0),
-    "pk-nn symmetric, approximate": ProbabilisticKNeighborsClassifier(
-        random_state=0, search="approximate"
-    ),
     "k-nn by leave-one-out": KNeighborsClassifierCV(),
 }
 
@@ -58,11 +55,7 @@ def measure_here(name, n_points):
     model = MODELS[name]
     warnings.simplefilter("ignore", ConvergenceWarning)
     (X, y), (new, _) = problem(6_000)
-    model.fit(X[:2_000], y[:2_000]).predict_proba(new[:10])  # compiles, as does the next
-    if name.startswith("pk-nn"):
-        model.fit(X, y).predict_proba(new[:10])
-    elif not name.startswith("k-nn"):
-        fitted(X, y, n_neighbors=64).predict_proba(new[:10])
+    model.fit(X, y).predict_proba(new[:10])  # compiles
     (X, y), (new, new_y) = problem(n_points)
     with threadpool_limits(1):  # threads that wait for each other count as time
         fit, model = cpu_seconds(lambda: model.fit(X, y))

@@ -17,6 +17,7 @@ from nearfield.estimators._field import EXTERNAL_FIELDS, FieldClassifier
 from nearfield.estimators._graph import Inference, draw_seed, fit_on_graph, site_rows
 from nearfield.estimators._metric import is_named
 from nearfield.estimators._settings import check_choice, check_common, make_rng
+from nearfield.inference._priors import unpack_prior
 from nearfield.neighbors import SEARCHES
 from nearfield.prediction import PREDICTIVES
 
@@ -40,7 +41,7 @@ class LazyFieldClassifier(LazyClassifier, FieldClassifier):
         rng = make_rng(self.random_state)
         has_all_sites = len(site_rows(n_points, n_classes, self._kernel, 0)) == n_points
         if has_all_sites or not self._uses_graph(n_points):
-            model = WholeModel.of(self._local(random_state=rng), training)
+            model = WholeModel.from_training(self._local(random_state=rng), training)
             return model, model.fitted(_describe)
         inference = Inference.from_estimator(self, rng)
         if not inference.is_pseudolikelihood:
@@ -62,6 +63,11 @@ class LazyFieldClassifier(LazyClassifier, FieldClassifier):
             "external_field_": np.zeros(n_classes) if alpha is None else np.asarray(alpha),
             "metric_space_": space,
         }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # As for one machine, but neither a family nor a predictor is here.
+        state = {n: unpack_prior(v) if n.startswith("prior_") else v for n, v in state.items()}
+        super(FieldClassifier, self).__setstate__(state)
 
     def _make_predictor(self, index: Any = None) -> None:
         """Predictions are made on the workers."""

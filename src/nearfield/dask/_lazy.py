@@ -44,9 +44,11 @@ class LazyClassifier:
         self : object
         """
         self._check_settings()
-        features, classes = Rows.of(X, "X"), Rows.of(y, "y")
+        features, classes = Rows.from_collection(X, "X"), Rows.from_collection(y, "y")
         self._check_features(features, reset=True)
-        return self._fit_training(TrainingRows.of(features, classes, array_options(self.metric)))
+        return self._fit_training(
+            TrainingRows.from_rows(features, classes, array_options(self.metric))
+        )
 
     def _fit_training(self, training: TrainingRows) -> Self:
         """Infer the parameters from rows that were checked."""
@@ -157,7 +159,7 @@ class LazyClassifier:
         X : dask Array or DataFrame, shape (n_samples, n_features)
         y : dask Array or Series, shape (n_samples,)
         """
-        rows, classes = self._new_rows(X), Rows.of(y, "y")
+        rows, classes = self._new_rows(X), Rows.from_collection(y, "y")
         lengths, class_lengths = lengths_of(rows, classes)
         if sum(lengths) != sum(class_lengths):
             raise ValueError(
@@ -194,7 +196,7 @@ class LazyClassifier:
 
     def _new_rows(self, X: Any) -> Rows:
         check_is_fitted(self)
-        rows = Rows.of(X, "X")
+        rows = Rows.from_collection(X, "X")
         self._check_features(rows, reset=False)
         return rows
 

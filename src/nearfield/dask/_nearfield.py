@@ -72,7 +72,7 @@ random_state
         n_points, n_classes = training.n_points, len(training.classes)
         has_all_sites = len(site_rows(n_points, n_classes, "gaussian", 0)) == n_points
         if has_all_sites or self.averaging != "stacking":
-            whole = WholeModel.of(self._local(), training)
+            whole = WholeModel.from_training(self._local(), training)
             return whole, whole.fitted(_describe)
         features = None
         if self.normalize and training.n_features < n_points:

@@ -28,7 +28,7 @@ class Rows:
     blocks: tuple[Delayed, ...]
 
     @classmethod
-    def of(cls, collection: Any, what: str) -> "Rows":
+    def from_collection(cls, collection: Any, what: str) -> "Rows":
         """Take a Dask collection apart; refuse anything else."""
         if isinstance(collection, da.Array) and collection.ndim in (1, 2):
             whole = collection.rechunk({1: -1}) if collection.ndim == 2 else collection
@@ -38,7 +38,7 @@ class Rows:
         shape = f" of {collection.ndim} dimensions" if isinstance(collection, da.Array) else ""
         raise TypeError(
             f"Expected {what} as a Dask array or frame; got {type(collection).__name__}{shape}. "
-            "Use nearfield.DistanceNeighborsClassifier for data in memory, or "
+            "Use the classifiers of nearfield for data in memory, or "
             "dask.array.from_array."
         )
 
@@ -56,7 +56,7 @@ class Rows:
 
     @property
     def known_lengths(self) -> list[int] | None:
-        """The number of rows in each block, where Dask knows them without looking."""
+        """The number of rows in each block, where Dask knows them without computing."""
         if self.is_frame or np.isnan(self.collection.chunks[0]).any():
             return None
         return [int(length) for length in self.collection.chunks[0]]

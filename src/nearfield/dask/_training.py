@@ -46,7 +46,7 @@ class TrainingRows:
     n_features: int
 
     @classmethod
-    def of(cls, X: Rows, y: Rows, options: dict[str, Any]) -> "TrainingRows":
+    def from_rows(cls, X: Rows, y: Rows, options: dict[str, Any]) -> "TrainingRows":
         """Check the blocks, number their rows and find the classes.
 
         Parameters
@@ -56,7 +56,7 @@ class TrainingRows:
         options : dict
             Of scikit-learn's `check_array`.
         """
-        held_X, held_y = X.persist(), y.persist()  # they are looked at more than once
+        held_X, held_y = X.persist(), y.persist()  # they are read more than once
         x_lengths, y_lengths = lengths_of(held_X, held_y)
         _check_lengths(x_lengths, y_lengths)
         classes, counts = _classes_of(held_y)

@@ -31,13 +31,13 @@ class WholeModel:
     estimator: Kept
 
     @classmethod
-    def of(cls, settings: Any, training: TrainingRows) -> "WholeModel":
+    def from_training(cls, settings: Any, training: TrainingRows) -> "WholeModel":
         """Prepare to fit on all rows, in their order; nothing is computed yet."""
         fitted = delayed(_fit)(settings, *training.recipes, training.classes)
         return cls(Kept.from_recipes([fitted]))
 
     def fitted(self, describe: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        """Fetch what a function tells of the estimator, which does not grow with its points."""
+        """Fetch a description of the estimator, which does not grow with its points."""
         return delayed(describe)(self.estimator.value).compute()
 
     def to_local(self, estimator: Any) -> Any:

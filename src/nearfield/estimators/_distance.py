@@ -55,7 +55,7 @@ class DistanceNeighborsClassifier(FieldClassifier):
     n_neighbors : int, optional
         k: each point gives weight to its k nearest neighbours alone. By default, up to 2,000
         training points, all points; above, k is chosen among 8, 16, 32, 64 and 128 by the
-        largest pseudolikelihood. See ``docs/scaling.md``.
+        largest pseudolikelihood (32 at most with a million points). See ``docs/scaling.md``.
     n_jobs : int, optional
         Parallel threads; no result depends on it.
     random_state : int, RandomState, Generator or None

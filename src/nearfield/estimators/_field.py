@@ -176,14 +176,29 @@ class FieldClassifier(MetricClassifier):
         """Leave out what follows from the rest, and describe priors by their names."""
         state = dict(super().__getstate__())
         state.pop("_predictor", None)
+        if self._measures_graph():
+            graph = self.family_.graph.without_distances()
+            state["family_"] = replace(self.family_, graph=graph)
         return {n: pack_prior(v) if n.startswith("prior_") else v for n, v in state.items()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(
             {n: unpack_prior(v) if n.startswith("prior_") else v for n, v in state.items()}
         )
-        if hasattr(self, "posterior_"):
-            self._predictor = self._make_predictor()
+        if not hasattr(self, "posterior_"):
+            return
+        if self.family_.has_graph and self.family_.graph.distances.size == 0:
+            graph = self.family_.graph
+            points, power = self.metric_space_.points, self.metric_space_.power
+            self.family_ = replace(self.family_, graph=graph.with_distances(points, power))
+        self._predictor = self._make_predictor()
+
+    def _measures_graph(self) -> bool:
+        """Tell whether the distances on the graph follow from the training points."""
+        if not hasattr(self, "family_") or not self.family_.has_graph:
+            return False
+        is_whole = self.family_.graph.n_points == len(self.labels_)
+        return is_whole and self.metric_space_.power is not None
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "posterior_")

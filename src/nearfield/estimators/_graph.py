@@ -47,6 +47,7 @@ _LEAST_K = 32  # neighbours on the graph of pk-nn
 _MAX_TABLE = 2**26  # numbers in a table of supports: 512 MB
 _LEAST_SITES = 256
 _N_AT_ONCE = 2**16
+_MAX_GRAPH = 2**25  # entries of a graph with k chosen: 32 neighbours of a million points
 
 
 class ModelFit(NamedTuple):
@@ -266,9 +267,9 @@ def choose_neighbors(training: Any) -> Any:
     -------
     graph : NeighborGraph
     """
-    most = min(NEIGHBOR_CHOICES[-1], training.n_points - 1)
+    most = most_neighbors(training.n_points)
     pilot = training.directed_conditionals(training.pilot_sites, most)
-    best = best_choice(pilot, most, start=32)
+    best = best_choice(pilot, most, start=min(32, most))
     while True:
         n_neighbors = min(2 * best, most)
         graph = training.build(n_neighbors)
@@ -276,6 +277,12 @@ def choose_neighbors(training: Any) -> Any:
         best = best_choice(conditionals, n_neighbors, start=best)
         if best < n_neighbors or n_neighbors == most:
             return graph.first(best)
+
+
+def most_neighbors(n_points: int) -> int:
+    """Give the largest k to choose: so many neighbours that the graph stays below 400 MB."""
+    fitting = [k for k in NEIGHBOR_CHOICES if k * n_points <= _MAX_GRAPH]
+    return min(max(fitting, default=NEIGHBOR_CHOICES[0]), n_points - 1)
 
 
 def best_choice(conditionals: SubsampledConditionals, most: int, start: int) -> int:

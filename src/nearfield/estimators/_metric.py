@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import PAIRWISE_BOOLEAN_FUNCTIONS
 from nearfield._hashing import sample_rows
 from nearfield.distances import LEARNED_METRICS, check_distances, distance_matrix
 from nearfield.estimators._standardize import Standardization
-from nearfield.neighbors import Index, make_index
+from nearfield.neighbors import Index, box_power, make_index
 from nearfield.prediction import euclidean_distances_to
 
 Metric = str | Callable[..., float]
@@ -139,6 +139,11 @@ class MetricSpace:
     def distances_between(self, points: Any, others: Any) -> NDArray[np.float64]:
         """Measure points that are placed already, shape (m, n)."""
         return self._measure(points, others, None)
+
+    @property
+    def power(self) -> int | None:
+        """2 for Euclidean and 1 for Manhattan distances between rows of an array, else None."""
+        return box_power(self.points, self.metric, self.params)
 
     def place_within_reach(self, X: Any) -> Any:
         """Take new points to where distances are taken; refuse those at an infinite distance."""

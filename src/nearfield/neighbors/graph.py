@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearfield.neighbors.index import Index
+from nearfield.neighbors.kernels.box_search import fill_distances
 from nearfield.neighbors.lists import NeighborLists
 
 TIE_TOLERANCE = 1e-10
@@ -16,6 +17,7 @@ TIE_TOLERANCE = 1e-10
 
 _N_WITH_ALL_TIES = 2_000
 _MIN_TIES = 64
+_N_BATCH = 2**16
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +124,16 @@ class NeighborGraph:
         distances[changed], rows[changed] = found
         return NeighborGraph(distances, rows, self.n_neighbors)
 
+    def without_distances(self) -> "NeighborGraph":
+        """Leave out what follows from the points."""
+        return NeighborGraph(np.empty((0, 0)), self.rows, self.n_neighbors)
+
+    def with_distances(self, points: NDArray[np.float64], power: int) -> "NeighborGraph":
+        """Measure the distances anew: Euclidean ones (2) or Manhattan ones (1), bit for bit."""
+        distances = np.empty(self.rows.shape)
+        fill_distances(points, self.rows, power, distances)
+        return NeighborGraph(distances, self.rows, self.n_neighbors)
+
     def first(self, n_neighbors: int) -> "NeighborGraph":
         """Give the graph of fewer neighbours, with the ties of the last of them."""
         n_columns = last_tie(self.distances, n_neighbors)
@@ -148,11 +160,23 @@ def build_graph(
     n_neighbors : int
     """
     n_points = len(order)
-    found = search_with_ties(partial(search, order), n_neighbors, n_points - 1)
-    distances = np.empty(found.rows.shape)
-    rows = np.empty(found.rows.shape, dtype=np.int32)
-    distances[order], rows[order] = found
-    return NeighborGraph(distances, rows, n_neighbors)
+    most = _most_columns(n_neighbors, n_points - 1)
+    n_columns = n_neighbors
+    while True:
+        distances = np.empty((n_points, n_columns))
+        rows = np.empty((n_points, n_columns), dtype=np.int32)
+        n_needed = n_neighbors
+        for start in range(0, n_points, _N_BATCH):  # so that nothing is held twice
+            some = order[start : start + _N_BATCH]
+            found = search(some, min(n_columns + 1, most))  # one more tells whether ties are cut
+            n_needed = max(n_needed, last_tie(found.distances, n_neighbors))
+            if n_needed > n_columns:
+                break
+            distances[some], rows[some] = found.first(n_columns)
+        else:
+            graph = NeighborGraph(distances, rows, n_neighbors)
+            return graph if n_needed == n_columns else graph.first(n_neighbors)
+        n_columns = min(2 * n_columns, most)
 
 
 def search_with_ties(
@@ -182,6 +206,12 @@ def search_with_ties(
 
 def most_columns(n_neighbors: int, n_others: int) -> int:
     """Give the largest number of columns that ties may make a list have."""
+    if n_others <= _N_WITH_ALL_TIES:
+        return n_others
+    return min(n_others, max(4 * n_neighbors, _MIN_TIES))
+
+
+def _most_columns(n_neighbors: int, n_others: int) -> int:
     if n_others <= _N_WITH_ALL_TIES:
         return n_others
     return min(n_others, max(4 * n_neighbors, _MIN_TIES))

@@ -182,6 +182,15 @@ def box_reverse_neighbors(queries, tree, points, rows, reaches, bounds):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def fill_distances(points, rows, power, distances):
+    """Measure from each point to its neighbours, shape (n, n_columns), as a search does."""
+    for i in range(rows.shape[0]):
+        for c in range(rows.shape[1]):
+            value = _power(points[i], points[rows[i, c]], power)
+            distances[i, c] = np.sqrt(value) if power == 2 else value
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def fill_bounds(reaches, lengths, n_features, power, bounds):
     """Fill in how far points reach, as powers of single distances.
 
