@@ -161,7 +161,6 @@ class PreparedShard:
         sums = NeighborSums(family, part.labels, averages.scales_of(method))
         if not model.is_joint or shard.index is None:
             return cls(shard, model, sums, None)
-        _ = sums._log_rest  # once for all new points
         return cls(shard, model, sums, shard.index.reverse(family.reaches))
 
     def visit(self, points: Floats, lists: NeighborLists) -> ShardVisit:

@@ -138,6 +138,8 @@ class MetricSpace:
 
     def distances_between(self, points: Any, others: Any) -> NDArray[np.float64]:
         """Measure points that are placed already, shape (m, n)."""
+        if self.is_dense_euclidean and max(np.abs(points).max(), np.abs(others).max()) < _LARGEST:
+            return euclidean_distances_to(points, others)
         return self._measure(points, others, None)
 
     @property

@@ -75,6 +75,10 @@ class ApproximateIndex:
         """Find nearest points at any distance."""
         return self.query(points, n_neighbors)
 
+    def query_order(self, points: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Any order will do."""
+        return np.arange(len(points))
+
     def reverse(self, reaches: NDArray[np.float64]) -> "ApproximateReverseIndex":
         """Prepare reverse queries among the nearest points of a query."""
         return ApproximateReverseIndex(self, reaches)

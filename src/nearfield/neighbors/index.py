@@ -67,6 +67,9 @@ class Index(Protocol):
         points beyond it.
         """
 
+    def query_order(self, points: Any) -> NDArray[np.int64]:
+        """Give an order of queries in which they are fast."""
+
     def reverse(self, reaches: NDArray[np.float64]) -> Any:
         """Prepare reverse queries, given how far each point reaches, shape (n,).
 
@@ -189,6 +192,10 @@ class MetricIndex:
         """Find the nearest points at any distance."""
         return self.query(points, n_neighbors)
 
+    def query_order(self, points: Any) -> NDArray[np.int64]:
+        """Any order will do."""
+        return np.arange(points.shape[0])
+
     def reverse(self, reaches: NDArray[np.float64]) -> "BruteForceReverseIndex":
         """Prepare reverse queries by brute force."""
         return BruteForceReverseIndex(self, reaches)
@@ -264,6 +271,10 @@ class PrecomputedIndex:
     ) -> NeighborLists:
         """Find the nearest points at any distance."""
         return self.query(points, n_neighbors)
+
+    def query_order(self, points: Any) -> NDArray[np.int64]:
+        """Any order will do."""
+        return np.arange(points.shape[0])
 
     def reverse(self, reaches: NDArray[np.float64]) -> "PrecomputedReverseIndex":
         """Prepare reverse queries."""

@@ -26,7 +26,8 @@ from nearfield.prediction._rules import Floats, Measure, cells, gauss_nodes, lag
 from nearfield.prediction._smooth import GivenSupport, Nodes, smooth_average
 from nearfield.sampling.mean_softmax import mean_softmax
 
-_CHUNK = 512
+_CHUNK = 4_096
+_VALUES_A_CHUNK = 2**23  # of supports: 64 MB
 _MAX_SCALES = 128  # of a field that jumps with sigma; more are sampled
 _N_BETA_CELLS, _N_BETAS = 4, 4  # cells of beta at one scale, and nodes in each
 _N_PROBES = 48
@@ -108,23 +109,23 @@ class NeighborSums:
 
     def in_support(self, reverse: ReverseNeighbors) -> Floats:
         """Sum the in-weights of new points by class, shape (m, n_scales, G)."""
-        return self.family.neighbor_kernel.new_in_support(
+        family, kernel = self.family, self.family.neighbor_kernel
+        labels, distances, log_rest = self.labels, family.graph.distances, None
+        if not family.is_discrete:  # the normalising constants of the points that are reached
+            reached, places = np.unique(reverse.rows, return_inverse=True)
+            reverse = reverse._replace(rows=places)
+            labels, distances = labels[reached], distances[reached]
+            n_kept = family.n_neighbors - (0 if family.has_all_neighbors else 1)
+            log_rest = kernel.log_normalizers(distances, self.scales, n_kept)
+        return kernel.new_in_support(
             reverse,
-            self.labels,
-            self.family.graph.distances,
+            labels,
+            distances,
             self.scales,
-            self.family.n_classes,
-            self._log_rest,
-            has_all=self.family.has_all_neighbors,
+            family.n_classes,
+            log_rest,
+            has_all=family.has_all_neighbors,
         )
-
-    @cached_property
-    def _log_rest(self) -> Floats | None:
-        family = self.family
-        if family.is_discrete:
-            return None
-        n_kept = family.n_neighbors - (0 if family.has_all_neighbors else 1)
-        return family.neighbor_kernel.log_normalizers(family.graph.distances, self.scales, n_kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,14 +210,21 @@ class NeighborPredictor:
     index: Index = field(repr=False)
     predictive: str = "joint"
 
-    chunk_size = _CHUNK
+    @property
+    def chunk_size(self) -> int:
+        """How many new points to hand over at once, so that memory stays bounded."""
+        n_values = len(self._average.scales) * self.family.n_classes
+        return int(np.clip(_VALUES_A_CHUNK // n_values, 64, _CHUNK))
 
     def __post_init__(self) -> None:
         check_predictive(self.predictive, self.posterior, self.family)
 
     def probabilities(self, points: Any) -> Floats:
         """Average the class probabilities over the posterior, shape (m, G)."""
-        return normalized(self._average.probabilities(self.neighborhood(points)))
+        order = self.index.query_order(points)
+        probabilities = np.empty((len(order), self.family.n_classes))
+        probabilities[order] = self._average.probabilities(self.neighborhood(points[order]))
+        return normalized(probabilities)
 
     def interval(self, points: Any, level: float = 0.95) -> tuple[Floats, Floats]:
         """Bound each class probability, as the parameters vary by the posterior."""
@@ -381,7 +389,9 @@ def make_probes(
     both = NeighborLists(distances, np.tile(lists.rows, (2, 1)))
     reverse = None
     if graph is not None:
-        rows, columns = np.nonzero(np.isin(graph.rows, sites))
+        is_site = np.zeros(graph.rows.max() + 1, dtype=bool)
+        is_site[sites[sites < len(is_site)]] = True
+        rows, columns = np.nonzero(is_site[graph.rows])
         queries = np.searchsorted(sites, graph.rows[rows, columns])
         order = np.argsort(queries, kind="stable")
         starts = np.searchsorted(queries[order], np.arange(len(distances) + 1))
