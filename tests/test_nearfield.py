@@ -415,3 +415,24 @@ def test_power_transform_is_that_of_yeo_and_johnson_and_increases_to_the_ends():
 def test_settings_survive_a_clone():
     model = NearfieldClassifier(metrics=["ard"], concentration=1.0)
     assert clone(model).get_params() == model.get_params()
+
+
+def test_added_points_change_no_weight_and_no_parameter():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(160, 3))
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=160) > 0.0, "right", "left")
+    model = NearfieldClassifier(metrics=("euclidean", "within")).fit(X[:100], y[:100])
+    weights = model.weights_.copy()
+    model.partial_fit(X[100:120], y[100:120]).partial_fit(X[120:140], y[120:140])
+    np.testing.assert_array_equal(model.weights_, weights)
+    points = model.features_.transform(X[140:])
+    expected = sum(
+        weight * candidate.predict_proba(points)
+        for weight, candidate in zip(model.weights_, model.candidates_, strict=True)
+    )
+    np.testing.assert_allclose(model.predict_proba(X[140:]), expected, atol=1e-4)
+    assert len(model.labels_) == 140
+    for candidate in model.candidates_:
+        assert candidate.family_.n_points == 140
+    with pytest.raises(ValueError, match="Expected classes that the estimator was fitted to"):
+        model.partial_fit(X[:2], ["left", "up"])

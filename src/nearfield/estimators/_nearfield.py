@@ -19,6 +19,7 @@ from nearfield.estimators._base import ProbabilisticClassifier, with_class_prior
 from nearfield.estimators._candidates import check_average, describe
 from nearfield.estimators._settings import check_dense, make_rng
 from nearfield.estimators._validation import (
+    check_further_data,
     check_new_points,
     check_training_data,
 )
@@ -42,10 +43,11 @@ class NearfieldClassifier(ProbabilisticClassifier):
     candidate, the posterior of beta and sigma (a pseudolikelihood in which no label was seen by
     the metric that explains it) and the densities by which the weights are chosen.
 
-    With more than 5,000 points, 2,000 of them choose the candidates, those with a weight of 0.1
-    or more, at most three; these are fitted to all points by near neighbours, as
-    `DistanceNeighborsClassifier` does, and weighed by the labels of 2,000 points that no metric
-    was learned from, each given all other labels. Those with a weight below 0.05 are dropped.
+    With more than 2,000 points, 1,000 of them choose the candidates, those with a weight of 0.1
+    or more, at most three; these are fitted to all points on the k-nearest-neighbour graph, as
+    `DistanceNeighborsClassifier` does, and weighted by the labels of up to 2,000 points that no
+    metric was learned from, each given all other labels. Those with a weight below 0.05 are
+    dropped.
 
     Parameters
     ----------
@@ -63,7 +65,7 @@ class NearfieldClassifier(ProbabilisticClassifier):
         given, and so favours it; it costs seconds to minutes a candidate.
     external_field : {"none", "fitted"}
         Whether classes may be favoured before any neighbour speaks; by how much is fitted to the
-        held-out labels of each candidate. Not with more than 5,000 points.
+        held-out labels of each candidate. Not with more than 2,000 points.
     n_folds : int, optional
         10 by default, 5 from 100 points on.
     concentration : float
@@ -156,6 +158,29 @@ class NearfieldClassifier(ProbabilisticClassifier):
         self.candidates_ = candidates
         self.log_scores_ = log_scores
         self.weights_ = weights / weights.sum()
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
+        """Add labelled points to every candidate at its fitted parameters; else fit.
+
+        The weights, metrics and posteriors stay as they are: see
+        `DistanceNeighborsClassifier.partial_fit`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,)
+            Of the classes that the estimator was fitted to.
+        classes : array-like, optional
+            All classes, at the first call; for scikit-learn's sake, and not needed.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, y)
+        X, labels = check_further_data(self, X, y)
+        points = self._transform(X)
+        for candidate in self.candidates_:
+            candidate.partial_fit(points, self.classes_[labels])
+        self.labels_ = np.concatenate([self.labels_, labels])
         return self
 
     def predict_proba(self, X: Any, class_prior: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -294,8 +319,11 @@ class NearfieldClassifier(ProbabilisticClassifier):
     def _place(self, X: Any) -> NDArray[np.float64]:
         """Check new points, and take them to where the candidates are."""
         check_is_fitted(self)
-        points = check_new_points(self, X)
-        points = points.toarray() if sp.issparse(points) else points
+        return self._transform(check_new_points(self, X))
+
+    def _transform(self, X: Any) -> NDArray[np.float64]:
+        """Take checked features to where the candidates are."""
+        points = X.toarray() if sp.issparse(X) else X
         return points if self.features_ is None else self.features_.transform(points)
 
     def _voices(self) -> Iterator[tuple[float, Any]]:

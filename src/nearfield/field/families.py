@@ -1,6 +1,6 @@
 """Families of label fields: one field for each value of a scale, sigma or k.
 
-This is all that inference sees of a model. A new kernel, metric or neighbourhood is a new family.
+This is all that inference needs of a model. A new kernel, metric or neighbourhood is a new family.
 """
 
 from dataclasses import dataclass, field, fields

@@ -1,4 +1,4 @@
-"""Directed weights: how much each point listens to each other one.
+"""Directed weights: how much weight each point gives to each other one.
 
 Each function takes distances, shape (n, n), and one parameter, and gives the weights, shape
 (n, n): rows sum to one, the diagonal is zero. They are formed in log space, relative to the
