@@ -339,7 +339,9 @@ def _is_large(training: Any, inference: Inference) -> bool:
 
 
 def _largest_k(prior_k: Any, n_points: int) -> int:
-    most = n_points // 2 if prior_k is None else int(min(prior_k.ppf(1.0 - 1e-10), n_points - 1))
+    most = n_points // 2
+    if hasattr(prior_k, "ppf"):  # what is no distribution is refused with the priors
+        most = int(np.fmin(prior_k.ppf(1.0 - 1e-10), n_points - 1))
     return max(1, min(most, MAX_K) if n_points > MAX_DENSE_AUTOMATIC else most)
 
 
