@@ -341,7 +341,7 @@ def test_what_pk_nn_cannot_do_is_refused():
     with pytest.raises(ValueError, match="Expected search among"):
         pk_nn(search="quick").fit(X, y)
     for prior_k in ("uniform", 5):
-        with pytest.raises(ValueError, match="Expected a frozen scipy.stats distribution"):
+        with pytest.raises(ValueError, match=r"Expected a frozen scipy\.stats distribution"):
             pk_nn(prior_k=prior_k).fit(X, y)
     with pytest.raises(ValueError, match="Expected neighborhood among"):
         pk_nn("mutual").fit(X, y)
