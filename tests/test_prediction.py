@@ -7,6 +7,7 @@ from plain import all_distances, new_point_support, predictor_of
 from scipy import stats
 from scipy.special import softmax
 
+from nearfield._vector import exp_of
 from nearfield.distances import distance_matrix
 from nearfield.field import DistanceFamily, NeighborFamily
 from nearfield.field.enumeration import label_distribution
@@ -16,7 +17,6 @@ from nearfield.prediction._knots import Knots
 from nearfield.prediction._rules import Measure, compress, gauss_nodes, lagrange_basis
 from nearfield.prediction._smooth import _TOWARDS_CENTRE, probe_distances
 from nearfield.prediction._support import new_point_support as dense_support
-from nearfield.sampling._vector import exp_of
 from nearfield.sampling.selection import bound_of_smallest, sorted_below
 from nearfield.sampling.steps import exponential
 

@@ -12,10 +12,10 @@ from numba.extending import overload, register_jitable
 from numpy.typing import ArrayLike, NDArray
 
 from nearfield._checks import check_beta, check_generator, check_whole
+from nearfield._vector import exp_of
 from nearfield.field import LabelField
 from nearfield.sampling._random import draw_key, uniform_at
 from nearfield.sampling._support import coupling_arrays, starting_labels
-from nearfield.sampling._vector import exp_of
 
 STRONG = 0.1
 """Ties that are stronger are looked at one by one."""

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numba import njit
 
-from nearfield.sampling._vector import exp_of
+from nearfield._vector import exp_of
 
 _LARGEST_EXPONENT = 700.0  # exp(-700) is as good as never
 _LARGE = 1e150  # two numbers below have a product that is a number

@@ -10,7 +10,7 @@ too, and about by how much can be told.
 import numpy as np
 from numba import njit
 
-from nearfield.sampling._vector import exp_of
+from nearfield._vector import exp_of
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from nearfield.sampling._vector import ANY_ORDER, exp_of
+from nearfield._vector import ANY_ORDER, exp_of
 from nearfield.sampling._vector32 import exp32_of
 from nearfield.sampling.scaled_field import best_beta, sum32_of
 

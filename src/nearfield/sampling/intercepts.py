@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from nearfield.sampling._vector import exp_of
+from nearfield._vector import exp_of
 
 _MAX_STEPS = 20
 _LONGEST_STEP = 3.0

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from nearfield.sampling._vector import ANY_ORDER, exp_of
+from nearfield._vector import ANY_ORDER, exp_of
 
 _LARGEST_LOGIT = 600.0  # its exp, times any number of classes, is finite
 

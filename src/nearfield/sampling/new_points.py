@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from nearfield.sampling._vector import ANY_ORDER, exp_of
+from nearfield._vector import ANY_ORDER, exp_of
 
 _SAFE = 300.0  # exp(-300): squares, and products with the number of points, are normal numbers
 _LARGEST_EXPONENT = 700.0

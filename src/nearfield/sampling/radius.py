@@ -7,7 +7,7 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from nearfield.sampling._vector import bits_of
+from nearfield._vector import bits_of
 from nearfield.sampling.steps import average_pieces
 
 # Small helpers take single arrays: a call counts the references of all tables that it is given,

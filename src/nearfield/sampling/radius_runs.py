@@ -11,7 +11,7 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from nearfield.sampling._vector import ANY_ORDER
+from nearfield._vector import ANY_ORDER
 from nearfield.sampling.steps import exponential, gather_run, start_of
 
 _N_LANES = 128

@@ -5,9 +5,9 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from nearfield._vector import ANY_ORDER
 from nearfield.distances._scale_objective import MIN_BETA, ScaleObjective, ScaleProblem
 from nearfield.distances._scaled_field import MAX_BETA, N_LENGTHS, NEIGHBORING, PRIOR_SD_BETA
-from nearfield.sampling._vector import ANY_ORDER
 from nearfield.sampling.new_points import smallest_of
 from nearfield.sampling.scaled_field import (
     FAR,

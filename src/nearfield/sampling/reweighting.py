@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from nearfield.sampling._vector import exp_of
+from nearfield._vector import exp_of
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})

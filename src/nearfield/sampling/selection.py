@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from nearfield.sampling._vector import ANY_ORDER
+from nearfield._vector import ANY_ORDER
 
 _MOST_COUNTS = 40
 _MOST_IN_A_BUCKET = 32
@@ -44,16 +44,6 @@ def count_below(row, bound):
     for j in range(row.shape[0]):
         count += 1.0 if row[j] <= bound else 0.0
     return count
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def places_below(row, bounds, places):
-    """Note the places of the values at or below a bound of their own; return how many."""
-    n_found = 0
-    for j in range(row.shape[0]):
-        places[n_found] = j
-        n_found += row[j] <= bounds[j]
-    return n_found
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

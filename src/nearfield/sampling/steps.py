@@ -13,7 +13,7 @@ from numba import njit, types
 from numba.extending import overload, register_jitable
 from numpy.typing import NDArray
 
-from nearfield.sampling._vector import ANY_ORDER, exp_of
+from nearfield._vector import ANY_ORDER, exp_of
 from nearfield.sampling._vector32 import exp32_of
 
 
