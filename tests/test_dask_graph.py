@@ -29,7 +29,9 @@ dd = pytest.importorskip("dask.dataframe")
 nearfield_dask = pytest.importorskip("nearfield.dask")
 
 from nearfield.dask import _graph, _shards  # noqa: E402
-from nearfield.estimators._metric import MetricSpace  # noqa: E402
+from nearfield.dask._rows import Rows  # noqa: E402
+from nearfield.dask._training import TrainingBlocks, collect  # noqa: E402
+from nearfield.estimators import MetricSpace  # noqa: E402
 
 X, Y = make_blobs(900, 5, centers=8, cluster_std=4.0, random_state=1)
 Y %= 4
@@ -106,7 +108,7 @@ def assert_same(found, expected):
 
 def test_a_cluster_gives_the_answer_of_one_machine(dask_client, expected):
     model = dask_model(n_neighbors=24)
-    assert len(model._model.shards.shards) == 4
+    assert len(model._model.shards.kept.values) == 4
     assert_same(model.predict_proba(as_array(NEW, 60)).compute(), expected)
     copy = pickle.loads(pickle.dumps(model))
     lazy = model.predict_proba(as_array(NEW, 60))
@@ -186,7 +188,7 @@ def test_all_models_are_those_of_one_machine(here, case):
 def check_predictions(ours, theirs, new):
     """Compare all that two models say."""
     lazy, prior = as_array(new, 40), [0.4, 0.3, 0.2, 0.1]
-    assert theirs._model.graph.n_neighbors == ours.family_.n_neighbors
+    assert theirs._model.family.graph.n_neighbors == ours.family_.n_neighbors
     np.testing.assert_allclose(theirs.posterior_.beta, ours.posterior_.beta, rtol=1e-8)
     assert_same(theirs.predict_proba(lazy, prior).compute(), ours.predict_proba(new, prior))
     assert_same(theirs.outlier_score(lazy).compute(), ours.outlier_score(new))
@@ -227,9 +229,10 @@ def test_ties_and_duplicates_across_shards_are_those_of_one_machine(here, case):
 
 def make_shards(points, metric="euclidean", n_blocks=4):
     space = MetricSpace(metric, {}, None, None, points[:0])
-    rows = np.array_split(np.arange(len(points)), n_blocks)
-    blocks = [dask.delayed(_shards.Block(points[some], Y[some], some)) for some in rows]
-    return _shards.Shards.from_blocks(blocks, space, len(points), 4, "exact")
+    blocks = (
+        Rows.from_collection(as_array(some, -(-len(X) // n_blocks)), "") for some in (points, Y)
+    )
+    return _shards.Shards.from_training(TrainingBlocks.from_rows(*blocks, {}), space)
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "manhattan", "cosine"])
@@ -237,13 +240,13 @@ def make_shards(points, metric="euclidean", n_blocks=4):
 def test_the_graph_is_that_of_one_machine(here, metric, points):
     expected = NeighborGraph.from_index(make_index(points, metric=metric), points, 20)
     training = _graph.ShardedTraining(make_shards(points, metric), "gaussian", False, 3)
-    found = training.build(20).collect().compute()
+    found = collect(training.build(20).parts.values).compute()
     np.testing.assert_array_equal(found.rows, np.arange(len(points)))
     np.testing.assert_allclose(found.distances, expected.distances, atol=1e-15)
     if metric != "cosine":  # whose distances have rounding errors, by which equals are sorted
-        np.testing.assert_array_equal(found.neighbors, expected.rows)
+        np.testing.assert_array_equal(found.codes // 4, expected.rows)
     np.testing.assert_array_equal(found.labels, Y)
-    np.testing.assert_array_equal(found.neighbor_labels, Y[found.neighbors])
+    np.testing.assert_array_equal(found.codes % 4, Y[found.codes // 4])
 
 
 def test_shards_are_even_and_regions_of_the_space():
@@ -257,7 +260,7 @@ def test_shards_are_even_and_regions_of_the_space():
 
 def test_many_small_blocks_are_joined(here):
     model = dask_model(as_array(X, 4), as_array(Y, 7), n_neighbors=9)
-    assert len(model._model.shards.shards) == 8
+    assert len(model._model.shards.kept.values) == 8
     assert_same(
         model.predict_proba(as_array(NEW)).compute(), local_model(n_neighbors=9).predict_proba(NEW)
     )

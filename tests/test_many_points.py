@@ -442,9 +442,9 @@ def test_no_point_that_taught_a_metric_weighs_estimators(few_learn):
 
 def test_some_points_tell_how_features_are_distributed(monkeypatch):
     points = np.random.default_rng(0).lognormal(size=(4_000, 2))
-    every = PowerTransform().fit(_at_scale.some_points(points))
+    every = PowerTransform().fit(points[_at_scale.normalizing_rows(len(points))])
     monkeypatch.setattr(_at_scale, "_MAX_NORMALIZING", 1_000)
-    some = _at_scale.some_points(points)
+    some = points[_at_scale.normalizing_rows(len(points))]
     assert len(np.unique(some, axis=0)) == 1_000
     gaps = np.abs(PowerTransform().fit(some).powers_ - every.powers_)
     assert gaps.max() <= 0.25  # a step of the grid

@@ -7,37 +7,34 @@ import numpy as np
 
 from nearfield import estimators
 from nearfield.dask._graph import ShardedTraining
-from nearfield.dask._lazy import LazyClassifier
+from nearfield.dask._lazy import LazyClassifier, WholeModel
 from nearfield.dask._model import ShardedModel
 from nearfield.dask._shards import Shards
-from nearfield.dask._space import placed_blocks, space_of
-from nearfield.dask._training import TrainingRows
-from nearfield.dask._whole import WholeModel
-from nearfield.estimators._field import EXTERNAL_FIELDS, FieldClassifier
-from nearfield.estimators._graph import Inference, draw_seed, fit_on_graph, site_rows
-from nearfield.estimators._metric import is_named
-from nearfield.estimators._settings import check_choice, check_common, make_rng
-from nearfield.inference._priors import unpack_prior
-from nearfield.neighbors import SEARCHES
-from nearfield.prediction import PREDICTIVES
+from nearfield.dask._training import TrainingBlocks
+from nearfield.estimators import (
+    FieldClassifier,
+    Inference,
+    MetricSpace,
+    draw_seed,
+    fit_on_graph,
+    make_rng,
+    site_rows,
+)
 
 
 class LazyFieldClassifier(LazyClassifier, FieldClassifier):
     """A label field on Dask, fitted on one worker where its points are few, else over shards."""
 
     def _check_settings(self) -> None:
-        check_choice(self.predictive, "predictive", PREDICTIVES)
-        check_choice(self.external_field, "external_field", EXTERNAL_FIELDS)
-        check_choice(self.search, "search", SEARCHES)
-        check_common(self)
-        if is_named(self.metric, "precomputed"):
+        FieldClassifier._check_settings(self)
+        if isinstance(self.metric, str) and self.metric == "precomputed":
             raise ValueError(
                 'Expected a metric of features on Dask; got metric="precomputed". '
                 f"Use nearfield.{type(self).__name__} for given distances."
             )
 
-    def _fit_model(self, training: TrainingRows) -> tuple[Any, dict[str, Any]]:
-        n_points, n_classes = training.n_points, len(training.classes)
+    def _fit_model(self, training: TrainingBlocks) -> tuple[Any, dict[str, Any]]:
+        n_points, n_classes = training.n_points, training.n_classes
         rng = make_rng(self.random_state)
         has_all_sites = len(site_rows(n_points, n_classes, self._kernel, 0)) == n_points
         if has_all_sites or not self._uses_graph(n_points):
@@ -49,25 +46,19 @@ class LazyFieldClassifier(LazyClassifier, FieldClassifier):
                 f"Expected pseudolikelihood with {n_points} points on Dask; got "
                 f'inference={self.inference!r}. Use inference="auto".'
             )
-        space = space_of(training, self.metric, self.metric_params, self.standardize)
-        blocks = placed_blocks(training, space)
-        shards = Shards.from_blocks(blocks, space, n_points, n_classes, self.search)
+        space = MetricSpace.learn(training, self.metric, self.metric_params, self.standardize)
+        shards = Shards.from_training(training, space, self.search)
         seed = draw_seed(rng, n_points)
         sharded = ShardedTraining(shards, self._kernel, self._is_directed, seed)
         fit = fit_on_graph(inference, sharded, self._n_neighbors)
         alpha = fit.family.external_field
-        return ShardedModel(shards, fit, self.predictive), {
+        return ShardedModel.from_fit(shards, fit, self.predictive), {
             "posterior_": fit.posterior,
             "priors_": fit.priors,
             "inference_": fit.engine_name,
             "external_field_": np.zeros(n_classes) if alpha is None else np.asarray(alpha),
             "metric_space_": space,
         }
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # As for one machine, but neither a family nor a predictor is here.
-        state = {n: unpack_prior(v) if n.startswith("prior_") else v for n, v in state.items()}
-        super(FieldClassifier, self).__setstate__(state)
 
     def _make_predictor(self, index: Any = None) -> None:
         """Predictions are made on the workers."""

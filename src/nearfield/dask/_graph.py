@@ -1,7 +1,7 @@
 """The k-nearest-neighbour graph over shards, and what a fit needs of it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -12,20 +12,18 @@ from dask.delayed import Delayed, delayed
 from numpy.typing import NDArray
 
 from nearfield.dask._kept import Kept
-from nearfield.dask._search import HomeLists, search_training
-from nearfield.dask._shards import Block, Shards, collect_rows, places_of
-from nearfield.estimators._graph import pilot_rows, site_rows
-from nearfield.estimators._metric import MetricSpace
-from nearfield.estimators._settings import check_longest
+from nearfield.dask._shards import Queries, Shard, Shards, search_home
+from nearfield.dask._training import Block, collect
+from nearfield.estimators import MetricSpace, check_longest, pilot_rows, site_rows
 from nearfield.field import (
     GraphEdges,
+    NeighborFamily,
     NeighborKernel,
     SubsampledConditionals,
     nearest_distances,
-    neighbor_scale_range,
     scale_range_from_nearest,
 )
-from nearfield.neighbors import NeighborLists, last_tie, most_columns
+from nearfield.neighbors import NeighborGraph, ShortLists, last_tie, most_columns
 
 Floats = NDArray[np.float64]
 
@@ -36,12 +34,7 @@ class GraphRows(NamedTuple):
     rows: NDArray[np.int64]  # shape (n,), rising
     labels: NDArray[np.int64]  # shape (n,)
     distances: Floats  # shape (n, n_columns)
-    neighbors: NDArray[np.int32]  # shape (n, n_columns): rows among all training points
-    neighbor_labels: NDArray[np.int32]  # shape (n, n_columns)
-
-    def part(self, places: NDArray[np.int64]) -> "GraphRows":
-        """Take some of the rows."""
-        return GraphRows(*(array[places] for array in self))  # type: ignore[arg-type]
+    codes: NDArray[np.int64]  # shape (n, n_columns): n_classes * row + label of each neighbour
 
     def first(self, n_columns: int) -> "GraphRows":
         """Keep the first columns."""
@@ -65,26 +58,41 @@ class ShardedGraph:
 
     def first(self, n_neighbors: int) -> "ShardedGraph":
         """Give the graph of fewer neighbours, with the ties of the last, in place of this one."""
-        last = [delayed(_last_tie)(part, n_neighbors) for part in self.parts.values]
-        n_columns = max(dask.compute(*last))
-        build = partial(_each, partial(GraphRows.first, n_columns=n_columns))
-        return ShardedGraph(self.parts.followed_by(build), n_neighbors)
+        return self.cut(n_neighbors, self.n_columns(n_neighbors))
+
+    def cut(self, n_neighbors: int, n_columns: int) -> "ShardedGraph":
+        """Keep the first columns of all rows, in place of these."""
+        cut = Kept(partial(_each, partial(GraphRows.first, n_columns=n_columns)), self.parts)
+        fewer = ShardedGraph(cut.wait(), n_neighbors)
+        self.parts.release()
+        return fewer
+
+    def n_columns(self, n_neighbors: int) -> int:
+        """Count the columns up to the last one that ties with neighbour k in some row."""
+        return max(dask.compute(*_each(partial(_last_tie, k=n_neighbors), self.parts.values)))
+
+
+@dataclass(frozen=True, eq=False)
+class PartFamily(NeighborFamily):
+    """The fields over a graph of which some rows are at hand.
+
+    Attributes
+    ----------
+    n_all : int
+        The number of all training points.
+    """
+
+    n_all: int = 0
 
     @property
-    def n_columns(self) -> int:
-        """The number of columns: k, and more where points tie with the last neighbour."""
-        return delayed(_n_columns)(self.parts.values[0]).compute()
-
-    def collect(self, rows: NDArray[np.int64] | None = None) -> Delayed:
-        """Bring rows of the graph to one worker, in this order; all of them in theirs."""
-        return delayed(joined_rows)(
-            [delayed(_part)(part, rows) for part in self.parts.values], rows
-        )
+    def has_all_neighbors(self) -> bool:
+        """Whether all points are neighbours of each other, so that a new point replaces none."""
+        return not self.is_discrete and self.n_neighbors == self.n_all - 1
 
 
 @dataclass(frozen=True, eq=False)
 class ShardedFamily:
-    """The fields over a graph on the workers, by what is known of them here.
+    """The fields over a graph on the workers: what is known of them anywhere.
 
     Attributes are those of `NeighborFamily`, but the graph may be of some of the points alone.
     """
@@ -97,29 +105,42 @@ class ShardedFamily:
     longest: float
     external_field: Any = None
 
+    @property
+    def without_graph(self) -> "ShardedFamily":
+        """The same without what is on the workers: to send there."""
+        return replace(self, graph=ShardedGraph(Kept(tuple), self.graph.n_neighbors))
+
+    @property
+    def n_neighbors_of_new(self) -> int:
+        """The number of neighbours of a new point: k, or all points."""
+        has_all = self.kernel != "uniform" and self.graph.n_neighbors == self.n_points - 1
+        return self.n_points if has_all else self.graph.n_neighbors
+
+    def on_rows(self, part: GraphRows) -> PartFamily:
+        """Make the family of some rows of the graph, where codes stand for row numbers."""
+        return PartFamily(
+            NeighborGraph(part.distances, part.codes, self.graph.n_neighbors),
+            self.n_classes,
+            self.kernel,
+            self.is_directed,
+            self.longest,
+            self.external_field,
+            self.n_points,
+        )
+
     def conditionals(self, sites: NDArray[np.int64]) -> SubsampledConditionals:
         """Take the conditionals of some points given all other labels."""
         parts, n_neighbors = self.graph.parts.values, self.graph.n_neighbors
-        nearest = [delayed(_nearest)(part) for part in parts]
-        scale_range = delayed(_scale_range)(self.kernel, n_neighbors, nearest)
         edges = None
         if not self.is_directed:
-            edges = _map_parts(parts, partial(_edges, sites=sites, n_points=self.n_points))
-        found, scale_range = dask.compute(self.graph.collect(sites), scale_range)
-        return self.conditionals_of(found, n_neighbors, edges, scale_range)
-
-    def conditionals_of(
-        self,
-        sites: GraphRows,
-        n_neighbors: int,
-        edges: list[Delayed] | None,
-        scale_range: tuple[float, float],
-    ) -> SubsampledConditionals:
-        """Take the conditionals of points whose rows of the graph are here."""
+            find = partial(_edges, sites=sites, n_points=self.n_points, n_classes=self.n_classes)
+            edges = _map_parts(parts, find)
+        scale_range = delayed(_scale_range)(self.kernel, n_neighbors, _each(_nearest, parts))
+        found, scale_range = dask.compute(collect(parts, sites), scale_range)
         return SubsampledConditionals(
-            sites.distances,
-            sites.neighbor_labels.astype(np.int64),
-            sites.labels,
+            found.distances,
+            found.codes % self.n_classes,
+            found.labels,
             self.n_classes,
             NeighborKernel(self.kernel, n_neighbors),
             edges,
@@ -153,17 +174,16 @@ class ShardedTraining:
 
     def build(self, n_neighbors: int) -> ShardedGraph:
         """Search the neighbours of all training points, with the ties of the last."""
-        most = most_columns(n_neighbors, self.n_points - 1)
-        n_columns = min(n_neighbors + 1, most)
-        while True:
-            graph = self._search(None, n_neighbors, n_columns)
-            if n_columns == most or graph.n_columns < n_columns:
-                return graph
-            n_columns = min(2 * n_columns, most)
+        graph = self._search(n_neighbors)
+        n_columns = graph.n_columns(n_neighbors)
+        if n_columns == n_neighbors:
+            return graph
+        graph.parts.release()
+        return self._search(n_columns).cut(n_neighbors, n_columns)
 
     def build_of_sites(self, sites: NDArray[np.int64], n_neighbors: int) -> ShardedGraph:
         """Search the neighbours of some training points alone."""
-        return self._search(sites, n_neighbors, n_neighbors)
+        return self._search(n_neighbors, sites).cut(n_neighbors, n_neighbors)
 
     def family(self, graph: ShardedGraph) -> ShardedFamily:
         """Describe the fields on a graph."""
@@ -179,46 +199,50 @@ class ShardedTraining:
         self, sites: NDArray[np.int64], n_neighbors: int
     ) -> SubsampledConditionals:
         """Take the conditionals of some points by out-weights alone: a search of these points."""
-        graph = self.build_of_sites(sites, n_neighbors)
-        found = graph.collect(sites).compute()
-        scale_range = neighbor_scale_range(self.kernel, n_neighbors, found.distances)
-        return self.family(graph).conditionals_of(found, n_neighbors, None, scale_range)
+        family = self.family(self.build_of_sites(sites, n_neighbors))
+        return replace(family, is_directed=True).conditionals(sites)
 
-    def _search(
-        self, sites: NDArray[np.int64] | None, n_neighbors: int, n_columns: int
-    ) -> ShardedGraph:
-        build = partial(_search_rows, self.shards, sites, n_neighbors, n_columns)
-        return ShardedGraph(Kept(build), n_neighbors)
+    def _search(self, n_neighbors: int, sites: NDArray[np.int64] | None = None) -> ShardedGraph:
+        build = partial(_search, n_neighbors, sites, self.n_points, self.n_classes)
+        return ShardedGraph(Kept(build, self.shards.kept), n_neighbors)
 
 
-def _search_rows(
-    shards: Shards, sites: NDArray[np.int64] | None, n_neighbors: int, n_columns: int
+def _search(
+    n_neighbors: int,
+    sites: NDArray[np.int64] | None,
+    n_points: int,
+    n_classes: int,
+    shards: Sequence[Delayed],
 ) -> list[Delayed]:
-    """Search the neighbours of training points, and cut the lists off after the last tie of all."""
-    found = search_training(shards, n_columns, sites)
-    last = delayed(max)([delayed(_last_tie)(lists, n_neighbors) for _, lists in found])
-    return [delayed(_graph_rows)(home, lists, shards.n_classes, last) for home, lists in found]
+    """Search the neighbours of the points of each shard, there and on the other shards."""
+    rows = []
+    for home in shards:
+        codes, points = delayed(Shard.own, nout=2)(home, sites)
+        queries = search_home([home], points, n_neighbors + 1)
+        answers = [
+            delayed(Shard.answer)(shard, queries, n_neighbors + 1)
+            for shard in shards
+            if shard is not home
+        ]
+        rows.append(delayed(_graph_rows)(codes, queries, answers, n_neighbors, n_points, n_classes))
+    return rows
 
 
-def _last_tie(some: Any, n_neighbors: int) -> int:
-    return last_tie(some.distances, n_neighbors)
+def _graph_rows(
+    codes: NDArray[np.int64],
+    queries: Queries,
+    answers: list[ShortLists],
+    n_neighbors: int,
+    n_points: int,
+    n_classes: int,
+) -> GraphRows:
+    lists = queries.merge(answers, n_neighbors + 1, n_points).without(codes)
+    lists = lists.first(most_columns(n_neighbors, n_points - 1))
+    return GraphRows(codes // n_classes, codes % n_classes, *lists)
 
 
-def _n_columns(part: GraphRows) -> int:
-    return part.distances.shape[1]
-
-
-def _graph_rows(home: HomeLists, lists: NeighborLists, n_classes: int, n_columns: int) -> GraphRows:
-    order = np.argsort(home.codes)
-    rows, labels = np.divmod(home.codes[order], n_classes)
-    neighbors, neighbor_labels = np.divmod(lists.rows[order, :n_columns], n_classes)
-    return GraphRows(
-        rows,
-        labels,
-        lists.distances[order, :n_columns],
-        neighbors.astype(np.int32),
-        neighbor_labels.astype(np.int32),
-    )
+def _last_tie(part: GraphRows, k: int) -> int:
+    return last_tie(part.distances, k)
 
 
 def _each(function: Callable[[Any], Any], parts: Sequence[Delayed]) -> list[Delayed]:
@@ -232,30 +256,28 @@ def _map_parts(parts: Sequence[Any], function: Callable[[Any], Any]) -> list[Any
 
 def _sum_parts(parts: list[Any], function: Callable[[Any], Floats]) -> Floats:
     """Apply a function where the parts are, and add up the results on a worker."""
-    return delayed(_add_up)(_each(function, parts)).compute()
+    return delayed(_add_up)(_each(partial(_without_zeros, function), parts)).compute()
 
 
-def _add_up(tables: list[Floats]) -> Floats:
-    return np.sum(tables, axis=0)
+def _without_zeros(function: Callable[[Any], Floats], part: Any) -> tuple[int, Any, Floats]:
+    """Leave out the sites that no row of a part leads to: most of them, for parts are regions."""
+    table = function(part)
+    places = np.flatnonzero(table.any(axis=(1, 2)))
+    return len(table), places, table[places]
 
 
-def _part(part: GraphRows, rows: NDArray[np.int64] | None) -> GraphRows:
-    return part if rows is None else part.part(places_of(part.rows, rows))
+def _add_up(tables: list[tuple[int, Any, Floats]]) -> Floats:
+    n_sites, _, some = tables[0]
+    total = np.zeros((n_sites, *some.shape[1:]))
+    for _, places, table in tables:
+        total[places] += table
+    return total
 
 
-def joined_rows(parts: list[GraphRows], rows: NDArray[np.int64] | None = None) -> GraphRows:
-    """Put rows of the graph together, in a given order, or rising."""
-    whole = GraphRows(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-    order = np.argsort(whole.rows)
-    if rows is not None:
-        order = order[np.searchsorted(whole.rows[order], rows)]
-    return whole.part(order)
-
-
-def _edges(part: GraphRows, sites: NDArray[np.int64], n_points: int) -> GraphEdges:
+def _edges(part: GraphRows, sites: NDArray[np.int64], n_points: int, n_classes: int) -> GraphEdges:
     place_of_site = np.full(n_points, -1, dtype=np.int32)
     place_of_site[sites] = np.arange(len(sites))
-    return GraphEdges.from_rows(part.distances, part.neighbors, part.labels, place_of_site)
+    return GraphEdges.from_rows(part.distances, part.codes // n_classes, part.labels, place_of_site)
 
 
 def _nearest(part: GraphRows) -> tuple[float, Floats]:
@@ -271,30 +293,26 @@ def _scale_range(
 
 def _longest(shards: Shards) -> float:
     """Find about the largest distance between points: from the one farthest from the first."""
-    blocks = [delayed(attrgetter("block"))(shard) for shard in shards.shards]
-    start = collect_rows(blocks, np.array([0]))
+    first = collect(_each(attrgetter("block"), shards.kept.values), np.array([0]))
+    start = delayed(_start)(first)
     for _ in range(2):
-        found = [delayed(_farthest_from)(start, block, shards.space) for block in blocks]
-        start = delayed(_farthest)(found)
-    return start.compute().distance
+        start = delayed(max)(
+            [delayed(_farthest_from)(start, shard, shards.space) for shard in shards.kept.values]
+        )
+    return start.compute()[0]
 
 
-class Farthest(NamedTuple):
-    """The point that is farthest from another; of equals the first."""
-
-    points: Floats  # shape (1, n_features)
-    distance: float
-    row: int
+def _start(block: Block) -> tuple[float, int, Floats]:
+    return 0.0, 0, block.points
 
 
-def _farthest_from(start: Any, block: Block, space: MetricSpace) -> Farthest:
+def _farthest_from(
+    start: tuple[float, int, Floats], shard: Shard, space: MetricSpace
+) -> tuple[float, int, Floats]:
+    """Find the point of a shard that is farthest from another, of equals the first."""
+    block = shard.block
     if len(block.rows) == 0:
-        return Farthest(block.points, -np.inf, -1)
-    distances = space.distances_between(start.points, block.points)[0]
+        return -np.inf, shard.number, block.points
+    distances = space.distances_between(start[2], block.points)[0]
     chosen = int(np.argmax(distances))
-    some = block.part(np.array([chosen]))
-    return Farthest(some.points, float(distances[chosen]), int(some.rows[0]))
-
-
-def _farthest(parts: list[Farthest]) -> Farthest:
-    return min(parts, key=lambda part: (-part.distance, part.row))
+    return float(distances[chosen]), -int(block.rows[chosen]), block.points[chosen : chosen + 1]

@@ -1,13 +1,11 @@
 """Values that stay on the workers once they are computed."""
 
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import dask
 from dask.delayed import Delayed, delayed
-
-Build = Callable[..., Sequence[Delayed]]
 
 
 class Kept:
@@ -24,13 +22,8 @@ class Kept:
     *parents : Kept
     """
 
-    def __init__(self, build: Build, *parents: "Kept") -> None:
+    def __init__(self, build: Callable[..., Sequence[Delayed]], *parents: "Kept") -> None:
         self.build, self.parents = build, parents
-
-    @classmethod
-    def from_recipes(cls, recipes: Sequence[Delayed]) -> "Kept":
-        """Keep values that depend on nothing that is kept."""
-        return cls(partial(tuple, recipes))
 
     @cached_property
     def values(self) -> tuple[Delayed, ...]:
@@ -43,19 +36,18 @@ class Kept:
         (value,) = self.values
         return value
 
-    def followed_by(self, build: Build) -> "Kept":
-        """Keep what follows from these values instead of them."""
-        after = Kept(build, self)
-        # A scheduler that is told to forget values first would miss them.
-        dask.compute(*[delayed(_is_there)(value) for value in after.values])
-        del self.values
-        return after
+    def wait(self) -> "Kept":
+        """Compute the values: then those of the parents may be released."""
+        dask.compute(*[delayed(_is_there)(value) for value in self.values])
+        return self
+
+    def release(self) -> None:
+        """Keep the values no longer; they are computed again if they are needed."""
+        self.__dict__.pop("values", None)
 
     def _recipes(self) -> Sequence[Delayed]:
-        return self.build(*(parent._now() for parent in self.parents))
-
-    def _now(self) -> Sequence[Delayed]:
-        return self.values if "values" in self.__dict__ else self._recipes()
+        now = (parent.__dict__.get("values") or parent._recipes() for parent in self.parents)
+        return self.build(*now)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"build": self.build, "parents": self.parents}

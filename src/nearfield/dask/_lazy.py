@@ -1,5 +1,8 @@
 """Lazy predictions on Dask collections from a model on the workers."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from operator import getitem
 from typing import Any, Self
 
@@ -10,11 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearfield._checks import check_level
-from nearfield.dask._kept import Holder
-from nearfield.dask._rows import Rows, aligned, lengths_of
-from nearfield.dask._training import TrainingRows, checked_points
-from nearfield.estimators._base import for_proportions
-from nearfield.estimators._validation import array_options, check_class_prior
+from nearfield.dask._kept import Holder, Kept
+from nearfield.dask._rows import Rows, aligned
+from nearfield.dask._training import TrainingBlocks, checked_points
+from nearfield.estimators import array_options, check_class_prior, for_proportions
 
 
 class LazyClassifier:
@@ -25,6 +27,7 @@ class LazyClassifier:
     """
 
     _model: Any
+    _local_class: Any
     classes_: NDArray[Any]
     class_counts_: NDArray[np.int64]
     metric: Any
@@ -46,11 +49,10 @@ class LazyClassifier:
         self._check_settings()
         features, classes = Rows.from_collection(X, "X"), Rows.from_collection(y, "y")
         self._check_features(features, reset=True)
-        return self._fit_training(
-            TrainingRows.from_rows(features, classes, array_options(self.metric))
-        )
+        options = array_options(self.metric)
+        return self._fit_training(TrainingBlocks.from_rows(features, classes, options))
 
-    def _fit_training(self, training: TrainingRows) -> Self:
+    def _fit_training(self, training: TrainingBlocks) -> Self:
         """Infer the parameters from rows that were checked."""
         model, fitted = self._fit_model(training)
         self.classes_, self.class_counts_ = training.classes, training.class_counts
@@ -58,6 +60,7 @@ class LazyClassifier:
         for name, value in fitted.items():
             setattr(self, name, value)
         self._model = model
+        training.release()
         return self
 
     def predict_proba(self, X: Any, class_prior: ArrayLike | None = None) -> Any:
@@ -78,25 +81,18 @@ class LazyClassifier:
         rows = self._new_rows(X)
         if class_prior is not None:
             class_prior = check_class_prior(class_prior, len(self.classes_))
-
-        def probabilities(block: Delayed) -> Delayed:
-            return self._probabilities(block, class_prior)
-
+        probabilities = partial(self._probabilities, class_prior=class_prior)
         return rows.lazily(probabilities, list(self.classes_), np.float64)
 
     def predict_log_proba(self, X: Any) -> Any:
         """Give the log probability of each class, shape (n_samples, n_classes), lazily."""
-        rows = self._new_rows(X)
-
-        def log_probabilities(block: Delayed) -> Delayed:
-            return delayed(_log)(self._probabilities(block))
-
-        return rows.lazily(log_probabilities, list(self.classes_), np.float64)
+        return self._new_rows(X).lazily(
+            lambda block: delayed(_log)(self._probabilities(block)), list(self.classes_), np.float64
+        )
 
     def predict(self, X: Any) -> Any:
         """Give the most probable class of each point, shape (n_samples,), lazily."""
-        rows = self._new_rows(X)
-        return rows.lazily(self._chosen, None, self.classes_.dtype)
+        return self._new_rows(X).lazily(self._chosen, None, self.classes_.dtype)
 
     def predict_proba_interval(self, X: Any, level: float = 0.95) -> tuple[Any, Any]:
         """Give credible intervals of the class probabilities.
@@ -116,40 +112,30 @@ class LazyClassifier:
         rows = self._new_rows(X)
         intervals = {block.key: self._apply("interval", block, level) for block in rows.blocks}
 
-        def bounds(which: int) -> Any:
+        def bound(which: int) -> Any:
             return rows.lazily(
                 lambda block: delayed(getitem)(intervals[block.key], which),
                 list(self.classes_),
                 np.float64,
             )
 
-        return bounds(0), bounds(1)
+        return bound(0), bound(1)
 
     def outlier_score(self, X: Any) -> Any:
         """Tell how far each point is from all training points, shape (n_samples,), lazily."""
-        rows = self._new_rows(X)
-        return rows.lazily(lambda block: self._apply("outlier_score", block), None, np.float64)
+        return self._new_rows(X).lazily(partial(self._apply, "outlier_score"), None, np.float64)
 
     def predict_joint(self, X: Any, *arguments: Any, **keywords: Any) -> Any:
         """Refuse: joint draws need all points in one place."""
-        raise ValueError(
-            "Expected points on one machine for joint draws; got an estimator on Dask. "
-            "Use to_local().predict_joint(...), if the training points fit there."
-        )
+        raise _refusal("predict_joint")
 
     def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
         """Refuse: points are added on one machine."""
-        raise ValueError(
-            "Expected points on one machine to be added to; got an estimator on Dask. "
-            "Use to_local().partial_fit(...), if the training points fit there, or fit."
-        )
+        raise _refusal("partial_fit")
 
     def influence(self, X: Any) -> Any:
         """Refuse: the result has a column for each training point."""
-        raise ValueError(
-            "Expected points on one machine for their influence; got an estimator on Dask. "
-            "Use to_local().influence(...), if the training points fit there."
-        )
+        raise _refusal("influence")
 
     def score(self, X: Any, y: Any) -> float:
         """Compute the share of points whose class is the predicted one.
@@ -159,18 +145,16 @@ class LazyClassifier:
         X : dask Array or DataFrame, shape (n_samples, n_features)
         y : dask Array or Series, shape (n_samples,)
         """
-        rows, classes = self._new_rows(X), Rows.from_collection(y, "y")
-        lengths, class_lengths = lengths_of(rows, classes)
-        if sum(lengths) != sum(class_lengths):
+        rows, truth = self._new_rows(X), Rows.from_collection(y, "y")
+        lengths, y_lengths = rows.lengths(), truth.lengths()
+        if sum(lengths) != sum(y_lengths):
             raise ValueError(
-                f"Expected one class in y for each row of X; got {sum(class_lengths)} for "
+                f"Expected one class in y for each row of X; got {sum(y_lengths)} for "
                 f"{sum(lengths)} rows."
             )
-        expected = aligned(classes.blocks, class_lengths, lengths)
-        n_right = [
-            delayed(_count_equal)(self._chosen(block), truth)
-            for block, truth in zip(rows.blocks, expected, strict=True)
-        ]
+        flat = [delayed(np.ravel)(block) for block in truth.blocks]
+        pairs = zip(rows.blocks, aligned(flat, y_lengths, lengths), strict=True)
+        n_right = [delayed(_count_equal)(self._chosen(block), classes) for block, classes in pairs]
         return float(sum(dask.compute(*n_right)) / sum(lengths))
 
     def to_local(self) -> Any:
@@ -182,7 +166,7 @@ class LazyClassifier:
         """Refuse settings that make no model."""
         raise NotImplementedError
 
-    def _fit_model(self, training: TrainingRows) -> tuple[Any, dict[str, Any]]:
+    def _fit_model(self, training: TrainingBlocks) -> tuple[Any, dict[str, Any]]:
         """Fit a model on the workers; give it, and what is fitted by its names."""
         raise NotImplementedError
 
@@ -201,18 +185,16 @@ class LazyClassifier:
         return rows
 
     def _check_features(self, rows: Rows, *, reset: bool) -> None:
-        sample = rows.sample
-        if sample.ndim != 2:
+        if rows.sample.ndim != 2:
             raise ValueError(
                 "Expected X of two dimensions, (n_samples, n_features); got one. "
                 "Reshape it, or take a frame of one column."
             )
-        validate_data(self, sample, reset=reset, skip_check_array=True)
+        validate_data(self, rows.sample, reset=reset, skip_check_array=True)
 
     def _apply(self, method: str, block: Delayed, *arguments: Any) -> Delayed:
         points = delayed(checked_points)(block, array_options(self.metric))
-        some = delayed(_at_least_one)(points)
-        results = self._model.apply(method, some, *arguments)
+        results = self._model.apply(method, delayed(_at_least_one)(points), *arguments)
         return delayed(_cut)(results, points, Holder(self._model))
 
     def _probabilities(self, block: Delayed, class_prior: Any = None) -> Delayed:
@@ -223,6 +205,64 @@ class LazyClassifier:
 
     def _chosen(self, block: Delayed) -> Delayed:
         return delayed(_choose)(self._probabilities(block), self.classes_)
+
+
+@dataclass(frozen=True, eq=False)
+class WholeModel:
+    """A training set small enough for one machine: an estimator that is fitted on one worker.
+
+    Attributes
+    ----------
+    estimator : Kept
+        One estimator of `nearfield`.
+    """
+
+    estimator: Kept
+
+    @classmethod
+    def from_training(cls, settings: Any, training: TrainingBlocks) -> "WholeModel":
+        """Prepare to fit on all rows, in their order; nothing is computed yet."""
+        build = partial(_fit_whole, settings, training.classes)
+        return cls(Kept(build, training.points, training.labels))
+
+    def fitted(self, describe: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        """Fetch a description of the estimator, which does not grow with its points."""
+        return delayed(describe)(self.estimator.value).compute()
+
+    def to_local(self, estimator: Any) -> Any:
+        """Fetch the fitted estimator with its training points; it has the settings of another."""
+        return self.estimator.value.compute()
+
+    def apply(self, method: str, points: Delayed, *arguments: Any) -> Delayed:
+        """Predict a block of at least one point; see `ShardedModel.apply`."""
+        names = {"probabilities": "predict_proba", "interval": "predict_proba_interval"}
+        return delayed(_call)(self.estimator.value, names.get(method, method), points, *arguments)
+
+
+def _fit_whole(
+    settings: Any, classes: NDArray[Any], points: Sequence[Delayed], labels: Sequence[Delayed]
+) -> list[Delayed]:
+    return [delayed(_fit)(settings, classes, list(points), list(labels))]
+
+
+def _fit(
+    settings: Any,
+    classes: NDArray[Any],
+    points: list[NDArray[np.float64]],
+    labels: list[NDArray[np.int64]],
+) -> Any:
+    return settings.fit(np.concatenate(points), classes[np.concatenate(labels)])
+
+
+def _call(estimator: Any, method: str, points: NDArray[np.float64], *arguments: Any) -> Any:
+    return getattr(estimator, method)(points, *arguments)
+
+
+def _refusal(method: str) -> ValueError:
+    return ValueError(
+        f"Expected points on one machine for {method}; got an estimator on Dask. "
+        f"Use to_local().{method}(...), if the training points fit there."
+    )
 
 
 def _at_least_one(points: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -245,5 +285,5 @@ def _log(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.log(probabilities)
 
 
-def _count_equal(predicted: NDArray[Any], truth: Any) -> int:
-    return int((predicted == np.asarray(truth).ravel()).sum())
+def _count_equal(predicted: NDArray[Any], truth: NDArray[Any]) -> int:
+    return int((predicted == truth).sum())

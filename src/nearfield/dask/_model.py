@@ -1,6 +1,7 @@
 """Predictions from a graph over shards: supports are summed over these, then averaged."""
 
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -10,21 +11,14 @@ import numpy as np
 from dask.delayed import Delayed, delayed
 from numpy.typing import NDArray
 
-from nearfield.dask._graph import GraphRows, ShardedGraph, joined_rows
+from nearfield.dask._graph import GraphRows, PartFamily, ShardedFamily
 from nearfield.dask._kept import Kept
-from nearfield.dask._search import WITH_TIES, Queries, answer, search_new
-from nearfield.dask._shards import Shard, Shards, joined
-from nearfield.dask._space import place
-from nearfield.estimators._graph import ModelFit
+from nearfield.dask._shards import Queries, Shard, Shards, place, search_home
+from nearfield.dask._training import collect
+from nearfield.estimators import ModelFit
 from nearfield.field import NeighborFamily, NeighborKernel
 from nearfield.inference import Posterior
-from nearfield.neighbors import (
-    NeighborGraph,
-    NeighborLists,
-    ShortLists,
-    merge_lists,
-    most_columns,
-)
+from nearfield.neighbors import NeighborGraph, NeighborLists, ShortLists
 from nearfield.prediction import (
     IntervalNodes,
     NeighborOutliers,
@@ -44,86 +38,34 @@ _COLUMNS_AT_ONCE = 8  # whose medians over all training points are taken on one 
 
 
 @dataclass(frozen=True, eq=False)
-class SomeRows(NeighborFamily):
-    """The fields over a graph of which some rows are at hand.
-
-    Attributes
-    ----------
-    n_all : int
-        The number of all training points.
-    """
-
-    n_all: int = 0
-
-    @property
-    def has_all_neighbors(self) -> bool:
-        """Whether all points are neighbours of each other, so that a new point replaces none."""
-        return not self.is_discrete and self.n_neighbors == self.n_all - 1
-
-
-@dataclass(frozen=True, eq=False)
-class Model:
-    """A posterior of a field over shards: what each step of a prediction needs to know of it."""
-
-    posterior: Posterior = field(repr=False)
-    n_points: int
-    n_classes: int
-    kernel: str
-    n_neighbors: int
-    longest: float
-    external_field: Any
-    is_joint: bool
-
-    @property
-    def neighbor_kernel(self) -> NeighborKernel:
-        """The kernel with its number of neighbours."""
-        return NeighborKernel(self.kernel, self.n_neighbors)
-
-    @property
-    def most_columns(self) -> int:
-        """The largest number of columns that ties may make a list have."""
-        return most_columns(self.n_neighbors, self.n_points)
-
-    def family(self, part: GraphRows) -> SomeRows:
-        """Make the family of some rows of the graph."""
-        return SomeRows(
-            NeighborGraph(part.distances, part.neighbors, self.n_neighbors),
-            self.n_classes,
-            self.kernel,
-            not self.is_joint,
-            self.longest,
-            self.external_field,
-            self.n_points,
-        )
-
-
-@dataclass(frozen=True, eq=False)
 class Averages:
     """The averages over a posterior of supports that are summed over the shards."""
 
     average: Any
-    interval_nodes: IntervalNodes
+    measure: Any  # the posterior, as a `Measure`
 
     @classmethod
-    def from_probes(cls, model: Model, sites: GraphRows, reaching: GraphRows) -> "Averages":
+    def from_probes(
+        cls, posterior: Posterior, family: ShardedFamily, sites: GraphRows, reaching: GraphRows
+    ) -> "Averages":
         """Choose nodes by a few training points, and by the rows of the graph that lead to them."""
-        family = model.family(reaching)
+        part = family.on_rows(reaching)
 
         def probes() -> Any:
-            lists = NeighborLists(sites.distances, sites.neighbors.astype(np.int64))
-            labels = sites.neighbor_labels.astype(np.int64)
-            return make_probes(sites.rows, lists, labels, family.graph if model.is_joint else None)
+            lists = NeighborLists(sites.distances, sites.codes)
+            graph = None if family.is_directed else part.graph
+            codes = family.n_classes * sites.rows + sites.labels
+            return make_probes(codes, lists, sites.codes % family.n_classes, graph)
 
-        make_sums = partial(NeighborSums, family, reaching.labels)
-        average = choose_average(model.posterior, family, make_sums, probes).of_supports()
-        measure = measure_of(model.posterior, family)
-        return cls(average, IntervalNodes.of(average, measure, average.external_field))
+        make_sums = partial(NeighborSums, part, reaching.labels)
+        average = choose_average(posterior, part, make_sums, probes).of_supports()
+        return cls(average, measure_of(posterior, part))
 
     def scales_of(self, method: str) -> Floats:
         """Give the scales at which a method needs the support."""
         if method == "probabilities":
             return self.average.scales
-        return self.average.support_scales(self.interval_nodes.nodes.scales)
+        return self.average.support_scales(self._interval_nodes.nodes.scales)
 
     def probabilities(self, support: Floats) -> Floats:
         """Average the class probabilities, shape (m, G)."""
@@ -132,51 +74,50 @@ class Averages:
     def interval(self, support: Floats, *levels: float) -> tuple[Floats, ...]:
         """Bound each class probability at some levels, from below and above in turn."""
         tails = [0.5 * (1.0 + sign * level) for level in levels for sign in (-1.0, 1.0)]
-        return tuple(self.interval_nodes.quantiles(support, tuple(tails)))
+        return tuple(self._interval_nodes.quantiles(support, tuple(tails)))
+
+    @property
+    def _interval_nodes(self) -> IntervalNodes:
+        return IntervalNodes.of(self.average, self.measure, self.average.external_field)
 
 
-class ShardVisit(NamedTuple):
+class Answer(NamedTuple):
     """What a shard adds to the lists of new points, and to their support."""
 
-    ties: ShortLists  # all within the k-th distance, of points whose ties were cut off
+    lists: ShortLists
     places: NDArray[np.int64]  # of points with in-weights from this shard
     in_support: Floats  # shape (n_places, n_scales, G)
 
 
 @dataclass(frozen=True, eq=False)
 class PreparedShard:
-    """A shard with its rows of the graph, ready for reverse queries at some scales."""
+    """A shard with its rows of the graph, ready for reverse queries where there are in-weights."""
 
     shard: Shard
-    model: Model
-    sums: NeighborSums
+    labels: NDArray[np.int64]
+    family: PartFamily
     reverse_index: Any
 
     @classmethod
-    def from_parts(
-        cls, shard: Shard, part: GraphRows, model: Model, averages: Averages, method: str
-    ) -> "PreparedShard":
-        """Prepare for the scales of a method."""
-        family = model.family(part)
-        sums = NeighborSums(family, part.labels, averages.scales_of(method))
-        if not model.is_joint or shard.index is None:
-            return cls(shard, model, sums, None)
-        return cls(shard, model, sums, shard.index.reverse(family.reaches))
+    def from_part(cls, family: ShardedFamily, shard: Shard, part: GraphRows) -> "PreparedShard":
+        """Prepare the reverse queries."""
+        own = family.on_rows(part)
+        has_none = family.is_directed or shard.index is None
+        reverse_index = None if has_none else shard.index.reverse(own.reaches)
+        return cls(shard, part.labels, own, reverse_index)
 
-    def visit(self, points: Floats, lists: NeighborLists) -> ShardVisit:
-        """Find ties and sum in-weights for new points, given their nearest training points."""
-        k, n_classes = self.model.n_neighbors, self.model.n_classes
-        is_open = cut_off_ties(lists, k)
-        limits = lists.distances[is_open, k - 1] * WITH_TIES
-        queries = Queries(np.flatnonzero(is_open), points[is_open], limits)
-        ties = answer(self.shard, queries, self.model.most_columns)
-        if self.reverse_index is None:
-            none = np.empty((0, len(self.sums.scales), n_classes))
-            return ShardVisit(ties, np.empty(0, dtype=np.int64), none)
-        reverse = self.reverse_index.query(points)
+    def visit(self, queries: Queries, scales: Floats, n_neighbors: int) -> Answer:
+        """Find neighbours here, and sum the in-weights from here, for new points."""
+        lists, points = self.shard.answer(queries, n_neighbors), queries.points
+        if self.reverse_index is None or len(scales) == 0:
+            none = np.empty((0, len(scales), self.family.n_classes))
+            return Answer(lists, np.empty(0, dtype=np.int64), none)
+        order = self.shard.index.query_order(points)
+        reverse = self.reverse_index.query(points[order])
         places = np.flatnonzero(np.diff(reverse.starts))
         some = reverse._replace(starts=reverse.starts[np.append(places, len(points))])
-        return ShardVisit(ties, places, self.sums.in_support(some))
+        sums = NeighborSums(self.family, self.labels, scales)
+        return Answer(lists, order[places], sums.in_support(some))
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,32 +129,28 @@ class ShardedModel:
     shards : Shards
     fit : ModelFit
         With a `ShardedFamily`.
-    predictive : {"joint", "printed"}
+    family : ShardedFamily
+        To predict by, without the graph: directed also where in-weights are left out.
+    averages : Averages
     """
 
     shards: Shards
     fit: ModelFit
-    predictive: str
+    family: ShardedFamily
+    averages: Averages
 
-    @cached_property
-    def model(self) -> Model:
-        """What the workers need to know of it."""
-        family = self.fit.family
-        return Model(
-            self.fit.posterior,
-            self.shards.n_points,
-            self.shards.n_classes,
-            family.kernel,
-            family.graph.n_neighbors,
-            family.longest,
-            family.external_field,
-            self.predictive == "joint" and not family.is_directed,
-        )
-
-    @property
-    def graph(self) -> ShardedGraph:
-        """The rows of the graph, on the workers."""
-        return self.fit.family.graph
+    @classmethod
+    def from_fit(cls, shards: Shards, fit: ModelFit, predictive: str) -> "ShardedModel":
+        """Choose the nodes of the averages."""
+        is_directed = fit.family.is_directed or predictive == "printed"
+        family = replace(fit.family.without_graph, is_directed=is_directed)
+        # Only a smooth kernel has nodes to choose.
+        is_smooth = NeighborKernel(family.kernel, 1).is_smooth
+        sites = probe_sites(family.n_points) if is_smooth else np.empty(0, dtype=np.int64)
+        parts = fit.family.graph.parts.values
+        reaching = collect([delayed(_reaching)(part, sites, family.n_classes) for part in parts])
+        make = partial(Averages.from_probes, fit.posterior, family)
+        return cls(shards, fit, family, delayed(make)(collect(parts, sites), reaching).compute())
 
     def __getstate__(self) -> dict[str, Any]:
         return {argument.name: getattr(self, argument.name) for argument in fields(self)}
@@ -226,32 +163,32 @@ class ShardedModel:
         method : {"probabilities", "interval", "outlier_score"}
         points : Delayed ndarray, shape (m, n_features)
         """
-        model, shards = self.model, self.shards
-        placed = delayed(place)(points, shards.space)
-        lists = search_new(shards, placed, min(model.n_neighbors + 1, model.n_points))
-        if method == "outlier_score":
-            return delayed(_score)(self._outliers.value, lists)
-        prepared = self._prepared[method].values
-        visits = [delayed(PreparedShard.visit)(shard, placed, lists) for shard in prepared]
-        averages = self._averages.value
-        return delayed(_predict)(averages, model, lists, visits, method, arguments)
+        family, shards, is_score = self.family, self.shards, method == "outlier_score"
+        k = family.graph.n_neighbors if is_score else family.n_neighbors_of_new
+        queries = search_home(shards.kept.values, delayed(place)(points, shards.space), k)
+        scales = np.empty(0) if is_score else self.averages.scales_of(method)
+        visit = partial(PreparedShard.visit, scales=scales, n_neighbors=k)
+        answers = [delayed(visit)(shard, queries) for shard in self._prepared.values]
+        if is_score:
+            return delayed(_score)(self._outliers.value, queries, answers, shards.n_points)
+        kernel = NeighborKernel(family.kernel, k)
+        support = delayed(_support)(family, kernel, scales, queries, answers)
+        return delayed(getattr)(self._averages, method)(support, *arguments)
 
-    def conditional_probabilities(
-        self, sites: NDArray[np.int64]
-    ) -> tuple[Floats, NDArray[np.int64]]:
-        """Average the conditionals of some training points, shape (m, G); with their labels."""
+    def conditional_probabilities(self, sites: NDArray[np.int64]) -> Floats:
+        """Average the conditionals of some training points given all other labels, shape (m, G)."""
         conditionals = self.fit.family.conditionals(sites)
-        averages = self._averages.value.compute()
-        supports = conditionals.supports(averages.average.scales, conditionals.labels)
-        return averages.probabilities(np.stack(list(supports), axis=1)), conditionals.labels
+        supports = conditionals.supports(self.averages.average.scales, conditionals.labels)
+        return self.averages.probabilities(np.stack(list(supports), axis=1))
 
     def to_local(self, estimator: Any) -> Any:
         """Give an estimator of one machine the training points, and what was fitted."""
-        blocks = [delayed(attrgetter("block"))(shard) for shard in self.shards.shards]
-        block, rows = dask.compute(delayed(joined)(blocks), self.graph.collect())
+        blocks = [delayed(attrgetter("block"))(shard) for shard in self.shards.kept.values]
         sharded = self.fit.family
+        block, rows = dask.compute(collect(blocks), collect(sharded.graph.parts.values))
+        neighbors = (rows.codes // sharded.n_classes).astype(np.int32)
         family = NeighborFamily(
-            NeighborGraph(rows.distances, rows.neighbors, sharded.graph.n_neighbors),
+            NeighborGraph(rows.distances, neighbors, sharded.graph.n_neighbors),
             sharded.n_classes,
             sharded.kernel,
             sharded.is_directed,
@@ -263,53 +200,38 @@ class ShardedModel:
         return estimator
 
     @cached_property
-    def _averages(self) -> Kept:
-        return Kept(partial(_choose_averages, self.model, self.graph))
+    def _averages(self) -> Delayed:
+        return delayed(self.averages)
 
     @cached_property
-    def _prepared(self) -> dict[str, Kept]:
-        prepare = partial(_prepare, self.shards, self.graph, self.model, self._averages)
-        return {method: Kept(partial(prepare, method)) for method in ("probabilities", "interval")}
+    def _prepared(self) -> Kept:
+        build = partial(_prepare, self.family)
+        return Kept(build, self.shards.kept, self.fit.family.graph.parts)
 
     @cached_property
     def _outliers(self) -> Kept:
-        return Kept(partial(_take_medians, self.model, self.graph))
+        kernel = NeighborKernel(self.family.kernel, self.family.graph.n_neighbors)
+        scales = typical_scales(self.fit.posterior)
+        return Kept(partial(_take_medians, kernel, scales), self.fit.family.graph.parts)
 
 
-def cut_off_ties(lists: NeighborLists, n_neighbors: int) -> NDArray[np.bool_]:
-    """Tell which lists of k + 1 neighbours end in ties with neighbour k."""
-    if lists.distances.shape[1] == n_neighbors:
-        return np.zeros(len(lists.distances), dtype=bool)
-    return lists.distances[:, n_neighbors] <= lists.distances[:, n_neighbors - 1] * WITH_TIES
-
-
-def _choose_averages(model: Model, graph: ShardedGraph) -> list[Delayed]:
-    # Only a smooth kernel has nodes to choose.
-    n_sites = model.n_points if model.neighbor_kernel.is_smooth else 0
-    sites = probe_sites(n_sites) if n_sites else np.empty(0, dtype=np.int64)
-    reaching = [delayed(_reaching)(part, sites) for part in graph.parts.values]
-    rows = delayed(joined_rows)(reaching)
-    return [delayed(Averages.from_probes)(model, graph.collect(sites), rows)]
-
-
-def _reaching(part: GraphRows, sites: NDArray[np.int64]) -> GraphRows:
-    return part.part(np.flatnonzero(np.isin(part.neighbors, sites).any(axis=1)))
+def _reaching(part: GraphRows, sites: NDArray[np.int64], n_classes: int) -> GraphRows:
+    is_reaching = np.isin(part.codes // n_classes, sites).any(axis=1)
+    return GraphRows(*(array[is_reaching] for array in part))
 
 
 def _prepare(
-    shards: Shards, graph: ShardedGraph, model: Model, averages: Kept, method: str
+    family: ShardedFamily, shards: Sequence[Delayed], parts: Sequence[Delayed]
 ) -> list[Delayed]:
-    pairs = zip(shards.shards, graph.parts.values, strict=True)
-    return [
-        delayed(PreparedShard.from_parts)(shard, part, model, averages.value, method)
-        for shard, part in pairs
-    ]
+    prepare = partial(PreparedShard.from_part, family)
+    return [delayed(prepare)(*pair) for pair in zip(shards, parts, strict=True)]
 
 
-def _take_medians(model: Model, graph: ShardedGraph) -> list[Delayed]:
-    kernel, scales = model.neighbor_kernel, typical_scales(model.posterior)
+def _take_medians(
+    kernel: NeighborKernel, scales: Floats, parts: Sequence[Delayed]
+) -> list[Delayed]:
     n_values = len(scales) if kernel.is_smooth else kernel.n_neighbors
-    values = [delayed(_outlier_values)(part, kernel, scales) for part in graph.parts.values]
+    values = [delayed(_outlier_values)(part, kernel, scales) for part in parts]
     medians = [
         delayed(_medians)([delayed(_columns)(some, start) for some in values])
         for start in range(0, n_values, _COLUMNS_AT_ONCE)
@@ -329,35 +251,26 @@ def _medians(parts: list[Floats]) -> Floats:
     return np.median(np.concatenate(parts), axis=0)
 
 
-def _score(outliers: NeighborOutliers, lists: NeighborLists) -> Floats:
-    return outliers.score(np.ascontiguousarray(lists.first(outliers.kernel.n_neighbors).distances))
+def _score(
+    outliers: NeighborOutliers, queries: Queries, answers: list[Answer], n_points: int
+) -> Floats:
+    k = outliers.kernel.n_neighbors
+    lists = queries.merge([answer.lists for answer in answers], k, n_points)
+    return outliers.score(np.ascontiguousarray(lists.distances[:, :k]))
 
 
-def _predict(
-    averages: Averages,
-    model: Model,
-    lists: NeighborLists,
-    visits: list[ShardVisit],
-    method: str,
-    arguments: tuple[Any, ...],
-) -> Any:
-    """Add up the support of new points over the shards, and average over the posterior."""
-    distances, codes = _with_ties(model, lists, visits)
-    scales, n_classes = averages.scales_of(method), model.n_classes
-    support = model.neighbor_kernel.out_support(distances, codes % n_classes, scales, n_classes)
-    for visit in visits:
-        support[visit.places] += visit.in_support
-    return getattr(averages, method)(support, *arguments)
-
-
-def _with_ties(model: Model, lists: NeighborLists, visits: list[ShardVisit]) -> NeighborLists:
-    """Replace the lists that end in ties by the longer ones that the shards found."""
-    is_open = cut_off_ties(lists, model.n_neighbors)
-    if not is_open.any():
-        return lists
-    ties = [visit.ties for visit in visits]
-    longer = merge_lists(ties, len(is_open), model.most_columns)
-    n_columns = lists.rows.shape[1]
-    for long, short in zip(longer, lists, strict=True):
-        long[~is_open, :n_columns] = short[~is_open]
-    return longer
+def _support(
+    family: ShardedFamily,
+    kernel: NeighborKernel,
+    scales: Floats,
+    queries: Queries,
+    answers: list[Answer],
+) -> Floats:
+    """Add up the support of new points over the shards, shape (m, n_scales, G)."""
+    lists = [answer.lists for answer in answers]
+    distances, codes = queries.merge(lists, kernel.n_neighbors, family.n_points)
+    n_classes = family.n_classes
+    support = kernel.out_support(distances, codes % n_classes, scales, n_classes)
+    for answer in answers:
+        support[answer.places] += answer.in_support
+    return support

@@ -1,6 +1,6 @@
 """The recommended classifier on Dask collections: kernels and metrics, averaged."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,25 +11,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearfield import estimators
 from nearfield.dask._classifier import DistanceNeighborsClassifier
-from nearfield.dask._lazy import LazyClassifier
-from nearfield.dask._shards import Block, collect_rows
-from nearfield.dask._space import numbered_blocks
-from nearfield.dask._training import Blocks, TrainingRows
-from nearfield.dask._whole import WholeModel
+from nearfield.dask._lazy import LazyClassifier, WholeModel
+from nearfield.dask._training import TrainingBlocks
 from nearfield.distances import PowerTransform
-from nearfield.estimators._at_scale import (
+from nearfield.estimators import (
     INTERVAL_LEVELS,
-    choose_candidates,
-    draw_rows,
-    log_density,
-    normalizing_rows,
+    Average,
+    check_average,
+    fit_at_scale,
+    fit_features,
     pool_ends,
-    weigh_candidates,
+    site_rows,
 )
-from nearfield.estimators._averages import Average
-from nearfield.estimators._candidates import check_average
-from nearfield.estimators._graph import site_rows
-from nearfield.estimators._settings import make_rng
 
 Floats = NDArray[np.float64]
 
@@ -68,19 +61,26 @@ random_state
     def _check_settings(self) -> None:
         check_average(self)
 
-    def _fit_model(self, training: TrainingRows) -> tuple[Any, dict[str, Any]]:
-        n_points, n_classes = training.n_points, len(training.classes)
+    def _fit_model(self, training: TrainingBlocks) -> tuple[Any, dict[str, Any]]:
+        n_points, n_classes = training.n_points, training.n_classes
         has_all_sites = len(site_rows(n_points, n_classes, "gaussian", 0)) == n_points
         if has_all_sites or self.averaging != "stacking":
             whole = WholeModel.from_training(self._local(), training)
             return whole, whole.fitted(_describe)
         features = None
         if self.normalize and training.n_features < n_points:
-            features = _fit_features(training)
-            training = _transformed(training, features)
-        average = _fit_average(self._local(), training)
-        model = AverageModel(features, average)
-        return model, _describe(model.with_candidates(self._local(), average.candidates))
+            features = fit_features(training)
+            training = training.map(features.transform)
+
+        def fit(candidate: Any, sites: NDArray[np.int64]) -> tuple[Any, Floats]:
+            fitted = DistanceNeighborsClassifier(**candidate.get_params(deep=False))
+            fitted._fit_training(training)
+            return fitted, fitted._model.conditional_probabilities(sites)
+
+        settings = self._local()
+        settings.classes_ = training.classes
+        model = AverageModel(features, fit_at_scale(settings, training, fit))
+        return model, _describe(model.with_candidates(settings, model.average.candidates))
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,54 +130,6 @@ def _describe(estimator: Any) -> dict[str, Any]:
     names = ("features_", "log_scores_", "weights_")
     fitted = {name: getattr(estimator, name) for name in names}
     return fitted | {"_summary": estimator.summary()}
-
-
-def _fit_features(training: TrainingRows) -> PowerTransform:
-    """Fit the transformation of the features on one worker, from the rows of one machine."""
-    blocks = numbered_blocks(training)
-    some = collect_rows(blocks, normalizing_rows(training.n_points))
-    return delayed(_fit_transform)(some).compute()
-
-
-def _transformed(training: TrainingRows, features: PowerTransform) -> TrainingRows:
-    def transformed(blocks: Blocks) -> Blocks:
-        return blocks._replace(points=[delayed(_transform)(features, b) for b in blocks.points])
-
-    return replace(training, recipes=transformed(training.recipes), held=transformed(training.held))
-
-
-def _fit_average(model: Any, training: TrainingRows) -> Average:
-    """Choose candidates by a sample, fit them to all points, weigh them, as one machine does.
-
-    Parameters
-    ----------
-    model : nearfield.NearfieldClassifier
-    training : TrainingRows
-    """
-    rng = make_rng(model.random_state)
-    sample, weighing = delayed(_draw)(rng, training.held.labels).compute()
-    some = collect_rows(numbered_blocks(training), sample)
-    chosen = delayed(_choose)(model, some, training.classes).compute()
-    candidates, log_densities = [], []
-    for candidate in chosen:
-        fitted = DistanceNeighborsClassifier(**candidate.get_params(deep=False))
-        candidates.append(fitted._fit_training(training))
-        log_densities.append(log_density(*fitted._model.conditional_probabilities(weighing)))
-    return weigh_candidates(candidates, np.column_stack(log_densities), model.concentration)
-
-
-def _draw(
-    rng: np.random.Generator, labels: list[NDArray[np.int64]]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    return draw_rows(rng, np.concatenate(labels))
-
-
-def _choose(model: Any, some: Block, classes: NDArray[Any]) -> list[Any]:
-    return choose_candidates(model, some.points, classes[some.labels])
-
-
-def _fit_transform(some: Block) -> PowerTransform:
-    return PowerTransform().fit(some.points)
 
 
 def _transform(features: PowerTransform | None, points: Floats) -> Floats:

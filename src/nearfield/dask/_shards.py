@@ -1,9 +1,15 @@
-"""Training points dealt out to shards: each a region of the space, on some worker."""
+"""Training points dealt out to shards, each a region of the space, and queries on all of them.
+
+Points are first queried on the shard of their own region. The distance of the k-th neighbour
+there limits the queries on the other shards. Each answer has the ties of its last neighbour, and
+so the merged lists have them. Neighbours travel as codes, n_classes * row + label, since a shard
+knows its own labels alone.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter
-from typing import Any, NamedTuple
+from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 from dask.delayed import Delayed, delayed
@@ -11,24 +17,24 @@ from numpy.typing import NDArray
 
 from nearfield._hashing import sample_rows
 from nearfield.dask._kept import Kept
-from nearfield.estimators._metric import MetricSpace
-from nearfield.neighbors import Index, box_power, make_index
+from nearfield.dask._training import Block, TrainingBlocks, collect, join, number_blocks
+from nearfield.estimators import MetricSpace
+from nearfield.neighbors import (
+    TIE_TOLERANCE,
+    Index,
+    NeighborLists,
+    ShortLists,
+    make_index,
+    merge_lists,
+    search_with_ties,
+)
+
+Floats = NDArray[np.float64]
 
 _MAX_SHARDS = 32  # every shard queries the others
 _LEAST_POINTS = 100  # in a shard, on average
 _N_SAMPLE, _SAMPLE_STREAM = 4_096, 6  # points that the cuts between shards are chosen by
-
-
-class Block(NamedTuple):
-    """Some training points in the metric space, with their labels and row numbers."""
-
-    points: NDArray[np.float64]  # shape (n, n_features)
-    labels: NDArray[np.int64]  # shape (n,)
-    rows: NDArray[np.int64]  # shape (n,), among all training points; they rise
-
-    def part(self, chosen: NDArray[Any]) -> "Block":
-        """Take some of the points."""
-        return Block(*(array[chosen] for array in self))
+_WITH_TIES = 1.0 + 4.0 * TIE_TOLERANCE  # times a distance: past all that may tie with it
 
 
 class Cuts(NamedTuple):
@@ -38,10 +44,10 @@ class Cuts(NamedTuple):
     """
 
     features: NDArray[np.int64]  # shape (n_shards - 1,)
-    values: NDArray[np.float64]  # shape (n_shards - 1,)
+    values: Floats  # shape (n_shards - 1,)
 
     @classmethod
-    def from_points(cls, points: NDArray[np.float64], n_shards: int) -> "Cuts":
+    def from_points(cls, points: Floats, n_shards: int) -> "Cuts":
         """Cut halves of halves at the median of the feature in which they are widest."""
         features, values = np.zeros(n_shards - 1, dtype=np.int64), np.zeros(n_shards - 1)
         members = {0: np.nan_to_num(points)}
@@ -54,7 +60,7 @@ class Cuts(NamedTuple):
             members[2 * node + 1], members[2 * node + 2] = some[~is_above], some[is_above]
         return cls(features, values)
 
-    def shard_of(self, points: NDArray[np.float64]) -> NDArray[np.int64]:
+    def shard_of(self, points: Floats) -> NDArray[np.int64]:
         """Tell which shard each point belongs to."""
         nodes, n_cuts = np.zeros(len(points), dtype=np.int64), len(self.values)
         for _ in range((n_cuts + 1).bit_length() - 1):
@@ -63,25 +69,96 @@ class Cuts(NamedTuple):
         return nodes - n_cuts
 
 
+class Queries(NamedTuple):
+    """Points with their nearest neighbours on the shard of their own region."""
+
+    points: Floats  # shape (m, n_features)
+    homes: NDArray[np.int64]  # shape (m,): the number of the shard
+    limits: Floats  # shape (m,): how far other neighbours may be
+    lists: list[ShortLists]  # of codes
+
+    @classmethod
+    def from_homes(
+        cls, points: Floats, answers: list[tuple[int, ShortLists]], n_neighbors: int
+    ) -> "Queries":
+        """Take the answers of shards, each with the number of its shard."""
+        homes, limits = np.full(len(points), -1), np.full(len(points), np.inf)
+        for number, found in answers:
+            homes[found.places] = number
+            last = found.starts[:-1] + n_neighbors - 1
+            is_full = last < found.starts[1:]
+            limits[found.places[is_full]] = found.distances[last[is_full]] * _WITH_TIES
+        return cls(points, homes, limits, [found for _, found in answers])
+
+    def merge(self, answers: list[ShortLists], n_neighbors: int, n_points: int) -> NeighborLists:
+        """Merge the lists with those of other shards; with the ties of the last neighbour."""
+        merged = partial(merge_lists, [*self.lists, *answers], len(self.points))
+        return search_with_ties(merged, n_neighbors, n_points)
+
+
 @dataclass(frozen=True, eq=False)
 class Shard:
     """The training points of one region.
 
     Attributes
     ----------
+    number : int
+    cuts : Cuts
     block : Block
+        In the metric space.
     codes : ndarray of int, shape (n,)
         n_classes * row + label of each point.
     index : Index or None
         None without points.
-    box : ndarray, shape (2, n_features)
-        The least and the largest coordinates.
+    power : int or None
+        2 for Euclidean and 1 for Manhattan distances, which boxes bound.
     """
 
+    number: int
+    cuts: Cuts
     block: Block
     codes: NDArray[np.int64]
     index: Index | None
-    box: NDArray[np.float64]
+    power: int | None
+
+    def own(self, sites: NDArray[np.int64] | None = None) -> tuple[NDArray[np.int64], Floats]:
+        """Give the codes and the places in space of its points, all or some."""
+        is_wanted = slice(None) if sites is None else np.isin(self.block.rows, sites)
+        return self.codes[is_wanted], self.block.points[is_wanted]
+
+    def search_home(self, points: Floats, n_neighbors: int) -> tuple[int, ShortLists]:
+        """Find the nearest of its points for those points that are in its region."""
+        places = np.flatnonzero(self.cuts.shard_of(points) == self.number)
+        limits = np.full(len(points), np.inf)
+        return self.number, self._search(places, points, limits, n_neighbors)
+
+    def answer(self, queries: Queries, n_neighbors: int) -> ShortLists:
+        """Find those of its points that may be among the neighbours of points of other regions."""
+        points, _, limits, _ = queries
+        is_near = queries.homes != self.number
+        if self.power is not None:
+            low, high = self._box
+            gaps = np.maximum(np.maximum(low - points, points - high), 0.0)
+            distances = gaps.sum(axis=1) if self.power == 1 else np.linalg.norm(gaps, axis=1)
+            is_near &= distances <= limits
+        return self._search(np.flatnonzero(is_near), points, limits, n_neighbors)
+
+    @cached_property
+    def _box(self) -> tuple[Floats, Floats]:
+        """The least and the largest coordinates."""
+        points = self.block.points
+        return points.min(axis=0, initial=np.inf), points.max(axis=0, initial=-np.inf)
+
+    def _search(
+        self, places: NDArray[np.int64], points: Floats, limits: Floats, n_neighbors: int
+    ) -> ShortLists:
+        index = self.index
+        if index is None or len(places) == 0:
+            return ShortLists.from_lists(places[:0], merge_lists([], 0, 1))
+        places = places[index.query_order(points[places])]
+        search = partial(index.query_within, points[places], limits=limits[places])
+        distances, rows = search_with_ties(search, n_neighbors, len(self.codes))
+        return ShortLists.from_lists(places, NeighborLists(distances, self.codes[rows]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +168,7 @@ class Shards:
     Attributes
     ----------
     kept : Kept
-        A `Shard` each, then the `Cuts` between them and their boxes.
+        A `Shard` each.
     space : MetricSpace
         The metric space, without points.
     n_points, n_classes : int
@@ -103,99 +180,72 @@ class Shards:
     n_classes: int
 
     @classmethod
-    def from_blocks(
-        cls,
-        blocks: Sequence[Delayed],
-        space: MetricSpace,
-        n_points: int,
-        n_classes: int,
-        search: str,
+    def from_training(
+        cls, training: TrainingBlocks, space: MetricSpace, search: str = "exact"
     ) -> "Shards":
-        """Deal out blocks to as many shards, or the next lower power of two.
-
-        Parameters
-        ----------
-        blocks : sequence of Delayed Block
-        space : MetricSpace
-            Without points.
-        n_points, n_classes : int
-        search : {"exact", "approximate"}
-        """
-        most = min(len(blocks), _MAX_SHARDS, max(n_points // _LEAST_POINTS, 1))
-        n_shards = 1 << most.bit_length() - 1
-        sample = collect_rows(blocks, sample_rows(n_points, _N_SAMPLE, 0, _SAMPLE_STREAM))
-        cuts = delayed(_cuts_of)(sample, n_shards)
-        split = [delayed(_split, nout=n_shards)(block, cuts, n_shards) for block in blocks]
-        shards = [
-            delayed(_make_shard)([parts[s] for parts in split], space, n_classes, search)
-            for s in range(n_shards)
-        ]
-        boxes = delayed(np.stack)([delayed(attrgetter("box"))(shard) for shard in shards])
-        return cls(Kept.from_recipes([*shards, cuts, boxes]), space, n_points, n_classes)
-
-    @property
-    def shards(self) -> tuple[Delayed, ...]:
-        """One `Shard` each."""
-        return self.kept.values[:-2]
-
-    @property
-    def cuts(self) -> Delayed:
-        """The `Cuts` between the shards."""
-        return self.kept.values[-2]
-
-    @property
-    def boxes(self) -> Delayed:
-        """The boxes around the points of the shards, shape (n_shards, 2, n_features)."""
-        return self.kept.values[-1]
-
-    @property
-    def power(self) -> int | None:
-        """2 for Euclidean and 1 for Manhattan distances, which boxes bound."""
-        return box_power(self.space.points, self.space.metric, self.space.params)
+        """Deal out the points to as many shards as there are blocks, or the next power of two."""
+        most = min(len(training.lengths), _MAX_SHARDS, max(training.n_points // _LEAST_POINTS, 1))
+        build = partial(_build, training.lengths, space, training.n_classes, search, most)
+        kept = Kept(build, training.points, training.labels)
+        return cls(kept, space, training.n_points, training.n_classes)
 
 
-def collect_rows(parts: Sequence[Delayed], rows: NDArray[np.int64]) -> Delayed:
-    """Bring some rows to one worker, in the order of their numbers in `rows`."""
-    ascending = np.sort(rows)
-    return delayed(_in_order)([delayed(_with_rows)(part, ascending) for part in parts], rows)
+def search_home(shards: Sequence[Delayed], points: Delayed, n_neighbors: int) -> Delayed:
+    """Query points on the shards of their regions, which are among these: `Queries`."""
+    answers = [delayed(Shard.search_home)(shard, points, n_neighbors) for shard in shards]
+    return delayed(Queries.from_homes)(points, answers, n_neighbors)
 
 
-def joined(parts: Sequence[Block]) -> Block:
-    """Put points together, in the order of their rows."""
-    whole = Block(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-    return whole.part(np.argsort(whole.rows, kind="stable"))
+def place(points: Floats, space: MetricSpace) -> Floats:
+    """Take points, of which there may be none, to the metric space."""
+    return np.ascontiguousarray(space.place(points)) if len(points) else space.points
 
 
-def places_of(rows: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Find which of some rising rows are wanted, by their places; `wanted` rises."""
-    return np.flatnonzero(np.isin(rows, wanted, assume_unique=True))
+def _build(
+    lengths: list[int],
+    space: MetricSpace,
+    n_classes: int,
+    search: str,
+    most: int,
+    points: Sequence[Delayed],
+    labels: Sequence[Delayed],
+) -> list[Delayed]:
+    n_shards, n_points = 1 << most.bit_length() - 1, sum(lengths)
+    numbered = number_blocks(lengths, points, labels)
+    groups = np.array_split(np.arange(len(numbered)), min(len(numbered), _MAX_SHARDS))
+    blocks = [delayed(_place)([numbered[b] for b in group], space) for group in groups]
+    sample = collect(blocks, sample_rows(n_points, _N_SAMPLE, 0, _SAMPLE_STREAM))
+    cuts = delayed(_cuts)(sample, n_shards)
+    split = [delayed(_split, nout=n_shards)(block, cuts, n_shards) for block in blocks]
+    return [
+        delayed(_make_shard)(
+            number, cuts, [parts[number] for parts in split], space, search, n_classes
+        )
+        for number in range(n_shards)
+    ]
 
 
-def _with_rows(part: Block, ascending: NDArray[np.int64]) -> Block:
-    return part.part(places_of(part.rows, ascending))
+def _place(blocks: list[Block], space: MetricSpace) -> Block:
+    block = join(blocks)
+    return block._replace(points=place(block.points, space))
 
 
-def _in_order(parts: list[Block], rows: NDArray[np.int64]) -> Block:
-    found = joined(parts)
-    return found.part(np.searchsorted(found.rows, rows))
-
-
-def _cuts_of(sample: Block, n_shards: int) -> Cuts:
+def _cuts(sample: Block, n_shards: int) -> Cuts:
     return Cuts.from_points(sample.points, n_shards)
 
 
 def _split(block: Block, cuts: Cuts, n_shards: int) -> tuple[Block, ...]:
     shards = cuts.shard_of(block.points)
-    return tuple(block.part(shards == s) for s in range(n_shards))
+    return tuple(Block(*(array[shards == s] for array in block)) for s in range(n_shards))
 
 
-def _make_shard(parts: list[Block], space: MetricSpace, n_classes: int, search: str) -> Shard:
-    block = joined(parts)
-    low = block.points.min(axis=0, initial=np.inf)
-    high = block.points.max(axis=0, initial=-np.inf)
-    index = None
+def _make_shard(
+    number: int, cuts: Cuts, parts: list[Block], space: MetricSpace, search: str, n_classes: int
+) -> Shard:
+    block, index = join(parts), None
     if len(block.rows):
         index = make_index(
             block.points, metric=space.metric, metric_params=space.params, search=search
         )
-    return Shard(block, n_classes * block.rows + block.labels, index, np.stack([low, high]))
+    codes = n_classes * block.rows + block.labels
+    return Shard(number, cuts, block, codes, index, space.power)

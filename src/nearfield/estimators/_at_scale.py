@@ -1,5 +1,7 @@
 """The average over candidates where there are too many points for all of their distances."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,10 +10,12 @@ from sklearn.base import clone
 
 from nearfield._hashing import sample_rows
 from nearfield.datasets import stratified_split
+from nearfield.distances import PowerTransform
 from nearfield.estimators._averages import Average
 from nearfield.estimators._metric import learning_rows
 from nearfield.estimators._settings import make_rng
 from nearfield.estimators._stacking import stacking_weights
+from nearfield.estimators._training import TrainingPoints
 from nearfield.prediction.mixture import weighted_quantiles
 
 _N_SAMPLE = 1_000  # points that choose among the candidates
@@ -25,7 +29,9 @@ INTERVAL_LEVELS = tuple(np.linspace(0.05, 0.95, 10))
 """Of the intervals of a candidate that are pooled."""
 
 
-def fit_at_scale(model: Any, points: NDArray[np.float64], labels: NDArray[np.int64]) -> Average:
+def fit_at_scale(
+    model: Any, training: TrainingPoints, fit: Callable[[Any, NDArray[np.int64]], tuple[Any, Any]]
+) -> Average:
     r"""Choose candidates by a sample, fit them to all points, weigh them by labels they leave out.
 
     The conditional of a point, :math:`p(y_i \mid y_{-i})`, never sees its own label, and where a
@@ -37,18 +43,19 @@ def fit_at_scale(model: Any, points: NDArray[np.float64], labels: NDArray[np.int
     ----------
     model : NearfieldClassifier
         Its settings, and ``classes_``.
-    points : ndarray, shape (n, n_features)
+    training : TrainingPoints
         Normalized, if they are to be.
-    labels : ndarray of int, shape (n,)
+    fit : callable
+        Fits a candidate to all points; returns it, and its conditionals at some rows, shape (m, G).
     """
-    y = model.classes_[labels]
-    sample, weighing = draw_rows(make_rng(model.random_state), labels)
-    chosen = choose_candidates(model, points[sample], y[sample])
-    candidates = [candidate.fit(points, y) for candidate in chosen]
-    log_densities = [
-        log_density(each._current_predictor().conditional_probabilities(weighing), labels[weighing])
-        for each in candidates
-    ]
+    draw = partial(draw_rows, make_rng(model.random_state))
+    sample, weighing = training.of_labels(draw)
+    labels = training.of_labels(partial(np.take, indices=weighing))
+    candidates, log_densities = [], []
+    for candidate in training.apply(partial(choose_candidates, model), sample):
+        fitted, probabilities = fit(candidate, weighing)
+        candidates.append(fitted)
+        log_densities.append(log_density(probabilities, labels))
     return weigh_candidates(candidates, np.column_stack(log_densities), model.concentration)
 
 
@@ -75,9 +82,9 @@ def weigh_candidates(
     )
 
 
-def some_points(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Take as many points at random as tell how features are distributed, or all."""
-    return points if len(points) <= _MAX_NORMALIZING else points[normalizing_rows(len(points))]
+def fit_features(training: TrainingPoints) -> PowerTransform:
+    """Fit the transformation of the features to at most 50,000 points."""
+    return training.apply(_fit_transform, normalizing_rows(training.n_points))
 
 
 def normalizing_rows(n_points: int) -> NDArray[np.int64]:
@@ -85,6 +92,10 @@ def normalizing_rows(n_points: int) -> NDArray[np.int64]:
     if n_points <= _MAX_NORMALIZING:
         return np.arange(n_points)
     return sample_rows(n_points, _MAX_NORMALIZING, 0, _NORMALIZING_STREAM)
+
+
+def _fit_transform(points: NDArray[np.float64], labels: NDArray[np.int64]) -> PowerTransform:
+    return PowerTransform().fit(points)
 
 
 def pooled_interval(
@@ -129,12 +140,14 @@ def pool_ends(
     return lower, upper
 
 
-def choose_candidates(model: Any, points: NDArray[np.float64], y: NDArray[Any]) -> list[Any]:
+def choose_candidates(
+    model: Any, points: NDArray[np.float64], labels: NDArray[np.int64]
+) -> list[Any]:
     """Take the weightiest candidates of a model of a sample, not fitted.
 
     Without an external field: with many points neighbours tell all that it could.
     """
-    small = clone(model).set_params(normalize=False).fit(points, y)
+    small = clone(model).set_params(normalize=False).fit(points, model.classes_[labels])
     weights = small.weights_
     settings = {"n_jobs": small.n_jobs, "random_state": small.random_state}
     order = np.argsort(-weights, kind="stable")[:_MAX_CHOSEN]

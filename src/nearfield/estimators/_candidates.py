@@ -17,6 +17,7 @@ from nearfield.estimators._metric import MetricSpace, is_named
 from nearfield.estimators._settings import check_choice, make_priors
 from nearfield.estimators._stacking import Fold
 from nearfield.estimators._standardize import Standardization
+from nearfield.estimators._training import TrainingPoints
 from nearfield.field import DistanceFamily
 from nearfield.prediction import euclidean_distances_to
 from nearfield.prediction.heldout import (
@@ -91,10 +92,12 @@ class TrainingData(NamedTuple):
     external_field: str
 
     @classmethod
-    def of(cls, points: NDArray[np.float64], *rest: Any) -> "TrainingData":
+    def of(
+        cls, points: NDArray[np.float64], labels: NDArray[np.int64], *rest: Any
+    ) -> "TrainingData":
         """Standardize the points."""
-        standardization = Standardization.fit(points)
-        return cls(points, standardization.apply(points), standardization, *rest)
+        standardization = Standardization.fit(TrainingPoints(points, labels))
+        return cls(points, standardization.apply(points), standardization, labels, *rest)
 
 
 def fit_held_out(

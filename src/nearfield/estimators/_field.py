@@ -89,10 +89,7 @@ class FieldClassifier(MetricClassifier):
         -------
         self : object
         """
-        check_choice(self.predictive, "predictive", PREDICTIVES)
-        check_choice(self.external_field, "external_field", EXTERNAL_FIELDS)
-        check_common(self)
-        check_choice(self.search, "search", SEARCHES)
+        self._check_settings()
         X, labels = check_training_data(self, X, y)
         space = self._fit_space(X, labels)
         rng = make_rng(self.random_state)
@@ -120,6 +117,13 @@ class FieldClassifier(MetricClassifier):
             fitted = inference.run(family, labels)
         self._keep(space, labels, *fitted, index=index)
         return self
+
+    def _check_settings(self) -> None:
+        """Refuse settings that make no model."""
+        check_choice(self.predictive, "predictive", PREDICTIVES)
+        check_choice(self.external_field, "external_field", EXTERNAL_FIELDS)
+        check_choice(self.search, "search", SEARCHES)
+        check_common(self)
 
     def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
         """Add labelled points at the fitted parameters; an estimator that is not fitted is fitted.
@@ -185,7 +189,7 @@ class FieldClassifier(MetricClassifier):
         super().__setstate__(
             {n: unpack_prior(v) if n.startswith("prior_") else v for n, v in state.items()}
         )
-        if not hasattr(self, "posterior_"):
+        if not hasattr(self, "family_"):
             return
         if self.family_.has_graph and self.family_.graph.distances.size == 0:
             graph = self.family_.graph

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.metrics.pairwise import PAIRWISE_BOOLEAN_FUNCTIONS
 from nearfield._hashing import sample_rows
 from nearfield.distances import LEARNED_METRICS, check_distances, distance_matrix
 from nearfield.estimators._standardize import Standardization
+from nearfield.estimators._training import TrainingPoints
 from nearfield.neighbors import Index, box_power, make_index
 from nearfield.prediction import euclidean_distances_to
 
@@ -99,17 +101,32 @@ class MetricSpace:
         stays_sparse = is_named(metric, *_SPARSE) and not params
         if sp.issparse(X) and not stays_sparse:
             X = X.toarray()
-        standardization, is_learned = None, is_named(metric, *LEARNED_METRICS)
+        space = cls.learn(TrainingPoints(X, labels), metric, metric_params, standardize)
+        return replace(space, points=space.place(X))
+
+    @classmethod
+    def learn(
+        cls,
+        training: TrainingPoints,
+        metric: Metric,
+        metric_params: Mapping[str, Any] | None,
+        standardize: bool,
+    ) -> Self:
+        """Learn what new points are measured by, wherever the training points are; none is kept."""
+        params, standardization = check_metric(metric, metric_params), None
         if is_standardized(metric, standardize):
-            standardization = Standardization.fit(X)
-            X = standardization.apply(X)
-        if isinstance(metric, str) and is_learned:
-            rows = learning_rows(X.shape[0])
-            learner = fit_learner(make_learner(metric, params), X[rows], labels[rows])
-            return cls("euclidean", {}, standardization, learner, learner.transform(X))
-        if isinstance(metric, str):
-            params |= _scale_of(metric, params, X)
-        return cls(metric, params, standardization, None, X)
+            standardization = Standardization.fit(training)
+            training = training.map(standardization.apply)
+        if isinstance(metric, str) and metric in LEARNED_METRICS:
+            learn = partial(_fit_learner, _make_learner(metric, params))
+            learner = training.apply(learn, learning_rows(training.n_points))
+            return cls("euclidean", {}, standardization, learner, learner.place(training.none))
+        if is_named(metric, "seuclidean") and "V" not in params:
+            variance = np.diag(_covariance(training))
+            params["V"] = np.where(variance > 0.0, variance, 1.0)  # constant: carries no distance
+        if is_named(metric, "mahalanobis") and not {"V", "VI"} & set(params):
+            params["VI"] = _inverse(_covariance(training))
+        return cls(metric, params, standardization, None, training.none)
 
     @property
     def n_points(self) -> int:
@@ -219,12 +236,12 @@ def learning_rows(n_points: int) -> NDArray[np.int64]:
     return np.sort(sample_rows(n_points, size, 0, _LEARNING_STREAM))
 
 
-def fit_learner(learner: Any, X: Any, labels: NDArray[np.int64]) -> Any:
+def _fit_learner(learner: Any, X: Any, labels: NDArray[np.int64]) -> Any:
     """Learn a metric from points of which some classes may be missing."""
     return learner.fit(X, np.unique(labels, return_inverse=True)[1])
 
 
-def make_learner(metric: str, params: Mapping[str, Any]) -> Any:
+def _make_learner(metric: str, params: Mapping[str, Any]) -> Any:
     """Make a learned metric, not yet fitted."""
     try:
         return LEARNED_METRICS[metric](**params)
@@ -234,12 +251,24 @@ def make_learner(metric: str, params: Mapping[str, Any]) -> Any:
         ) from error
 
 
-def _scale_of(metric: str, params: Mapping[str, Any], points: Any) -> dict[str, Any]:
-    """Take from the training points the scale that some metrics need, unless it was given."""
-    if metric == "seuclidean" and "V" not in params:
-        variance = points.var(axis=0, ddof=1)
-        return {"V": np.where(variance > 0.0, variance, 1.0)}  # constant: carries no distance
-    if metric == "mahalanobis" and not {"V", "VI"} & set(params):
-        distance_matrix(points, metric=metric)  # refuses a covariance that has no inverse
-        return {"VI": np.linalg.inv(np.atleast_2d(np.cov(points, rowvar=False)))}
-    return {}
+def _covariance(training: TrainingPoints) -> NDArray[np.float64]:
+    mean = training.total(partial(np.sum, axis=0)) / training.n_points
+    return training.total(partial(_products, mean=mean)) / (training.n_points - 1)
+
+
+def _products(points: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[np.float64]:
+    centred = points - mean
+    return centred.T @ centred
+
+
+def _inverse(covariance: NDArray[np.float64]) -> NDArray[Any]:
+    scale = np.sqrt(np.diag(covariance))
+    scale = np.where(scale > 0.0, scale, 1.0)  # the units must not set the rank
+    rank, n_features = np.linalg.matrix_rank(covariance / np.outer(scale, scale)), len(scale)
+    if rank < n_features:
+        raise ValueError(
+            "Expected points whose covariance has an inverse; metric 'mahalanobis' could not "
+            f"measure these points: their covariance has rank {rank} in {n_features} features. "
+            "Give 'VI' in metric_params, drop features, or supply more points."
+        )
+    return np.linalg.inv(covariance)

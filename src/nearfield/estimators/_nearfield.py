@@ -1,6 +1,7 @@
 """The recommended classifier: kernels and metrics, averaged."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -11,13 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearfield._checks import check_level, check_whole
 from nearfield._threads import one_blas_thread
-from nearfield.distances import PowerTransform
 from nearfield.estimators import _graph
-from nearfield.estimators._at_scale import fit_at_scale, pooled_interval, some_points
+from nearfield.estimators._at_scale import fit_at_scale, fit_features, pooled_interval
 from nearfield.estimators._averages import fit_by_evidence, fit_by_stacking, mean_by_distances
 from nearfield.estimators._base import ProbabilisticClassifier, with_class_prior
 from nearfield.estimators._candidates import check_average, describe
 from nearfield.estimators._settings import check_dense, make_rng
+from nearfield.estimators._training import TrainingPoints
 from nearfield.estimators._validation import (
     check_further_data,
     check_new_points,
@@ -143,11 +144,14 @@ class NearfieldClassifier(ProbabilisticClassifier):
         points = X.toarray() if sp.issparse(X) else X
         features = None
         if self.normalize and points.shape[1] < len(points):
-            features = PowerTransform().fit(some_points(points))
+            features = fit_features(TrainingPoints(points, labels))
             points = features.transform(points)
         with one_blas_thread():
             if is_large:
-                candidates, log_scores, weights = fit_at_scale(self, points, labels)
+                training = TrainingPoints(points, labels)
+                candidates, log_scores, weights = fit_at_scale(
+                    self, training, partial(_fit_candidate, points, self.classes_[labels])
+                )
             elif self.averaging == "stacking":
                 candidates, log_scores, weights = fit_by_stacking(self, points, labels)
             else:
@@ -330,3 +334,11 @@ class NearfieldClassifier(ProbabilisticClassifier):
         """Give the candidates that have weight, each with it."""
         pairs = zip(self.weights_, self.candidates_, strict=True)
         return ((float(weight), candidate) for weight, candidate in pairs if weight > 0.0)
+
+
+def _fit_candidate(
+    points: NDArray[np.float64], y: NDArray[Any], candidate: Any, sites: NDArray[np.int64]
+) -> tuple[Any, NDArray[np.float64]]:
+    """Fit a candidate to all points; give it, and its conditionals at some of them."""
+    fitted = candidate.fit(points, y)
+    return fitted, fitted._current_predictor().conditional_probabilities(sites)

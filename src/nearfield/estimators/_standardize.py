@@ -1,11 +1,14 @@
 """Features in units of their standard deviation, and those that never vary left out."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+
+from nearfield.estimators._training import TrainingPoints
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,24 +31,17 @@ class Standardization:
     factor: NDArray[np.float64]
 
     @classmethod
-    def fit(cls, X: Any) -> Self:
+    def fit(cls, training: TrainingPoints) -> Self:
         """Learn from the training points; missing values (NaN) are passed over."""
-        columns = X.toarray() if sp.issparse(X) else X
-        unit = largest_values(columns)
-        n_values, sums = scaled_sums(columns, unit, np.zeros(len(unit)), 1)
-        mean = sums / np.maximum(n_values, 1)
-        squares = scaled_sums(columns, unit, mean, 2)[1]
-        return cls.of_moments(unit, mean, squares / np.maximum(n_values, 1))
+        unit = training.largest(_largest_values)
 
-    @classmethod
-    def of_moments(
-        cls,
-        unit: NDArray[np.float64],
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-    ) -> Self:
-        """Make it of the mean and variance of the features in units of their largest values."""
-        sd = np.sqrt(variance)
+        def mean_power(centre: NDArray[np.float64], power: int) -> NDArray[np.float64]:
+            sums = partial(_scaled_sums, unit=unit, centre=centre, power=power)
+            n_values, total = training.total(sums)
+            return total / np.maximum(n_values, 1)
+
+        mean = mean_power(np.zeros(len(unit)), 1)
+        sd = np.sqrt(mean_power(mean, 2))
         is_known = (unit > 0.0) & np.isfinite(unit)
         rounding, smallest = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
         is_varying = is_known & (sd > 8.0 * rounding) & (sd * unit > smallest)
@@ -60,20 +56,24 @@ class Standardization:
             return (X - self.center) * self.factor
 
 
-def largest_values(columns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Find the largest absolute value of each feature: of shards, the largest is that of all.
+def _largest_values(points: Any) -> NDArray[np.float64]:
+    """Find the largest absolute value of each feature.
 
     In units of these, squares of very large or small features are numbers.
     """
+    columns = points.toarray() if sp.issparse(points) else points
     return np.fmax.reduce(np.abs(columns), axis=0, initial=0.0)
 
 
-def scaled_sums(
-    columns: NDArray[np.float64], unit: NDArray[np.float64], mean: NDArray[np.float64], power: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Count the values of each feature, and add up powers of (x / unit - mean): over shards, too.
+def _scaled_sums(
+    points: Any, unit: NDArray[np.float64], centre: NDArray[np.float64], power: int
+) -> NDArray[np.float64]:
+    """Count the values of each feature, and add up powers of (x / unit - centre), shape (2, f).
 
     Missing values (NaN) are passed over.
     """
+    columns = points.toarray() if sp.issparse(points) else points
     scaled = columns / np.where((unit > 0.0) & np.isfinite(unit), unit, 1.0)
-    return np.isfinite(scaled).sum(axis=0), np.nansum((scaled - mean) ** power, axis=0)
+    return np.stack(
+        [np.isfinite(scaled).sum(axis=0), np.nansum((scaled - centre) ** power, axis=0)]
+    )

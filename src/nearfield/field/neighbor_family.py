@@ -61,7 +61,7 @@ class NeighborFamily:
         # The only assignments to a frozen family: the arguments in the form that the fields need.
         object.__setattr__(self, "n_classes", check_whole(self.n_classes, "n_classes", minimum=2))
         if self.longest == 0.0:
-            object.__setattr__(self, "longest", float(self.graph.distances.max()))
+            object.__setattr__(self, "longest", float(self.graph.distances.max(initial=0.0)))
         check_external_field(self.external_field, self.n_classes)
         check_neighbor_kernel(self.kernel)
 

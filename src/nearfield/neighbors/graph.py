@@ -159,7 +159,7 @@ def build_graph(
     n_neighbors : int
     """
     n_points = len(order)
-    most = _most_columns(n_neighbors, n_points - 1)
+    most = most_columns(n_neighbors, n_points - 1)
     n_columns = n_neighbors
     while True:
         distances = np.empty((n_points, n_columns))
@@ -210,19 +210,16 @@ def most_columns(n_neighbors: int, n_others: int) -> int:
     return min(n_others, max(4 * n_neighbors, _MIN_TIES))
 
 
-def _most_columns(n_neighbors: int, n_others: int) -> int:
-    if n_others <= _N_WITH_ALL_TIES:
-        return n_others
-    return min(n_others, max(4 * n_neighbors, _MIN_TIES))
-
-
 def last_tie(distances: NDArray[np.float64], n_neighbors: int) -> int:
-    """Count the columns up to the last one that ties with neighbour k in some row."""
+    """Count the columns up to the last one that ties with neighbour k in some row.
+
+    Entries at infinity, which fill up lists, do not tie.
+    """
     n_columns = n_neighbors
     is_tied: Any = np.ones(len(distances), dtype=bool)
     while n_columns < distances.shape[1]:
         below = distances[:, n_columns] * (1.0 - TIE_TOLERANCE)
-        is_tied = is_tied & (below <= distances[:, n_columns - 1])
+        is_tied = is_tied & (below <= distances[:, n_columns - 1]) & np.isfinite(below)
         if not is_tied.any():
             break
         n_columns += 1
