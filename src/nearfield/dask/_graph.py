@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import dask
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from nearfield.dask._kept import Kept
 from nearfield.dask._shards import Queries, Shard, Shards, search_home
-from nearfield.dask._training import Block, collect
+from nearfield.dask._training import collect, each
 from nearfield.estimators import MetricSpace, check_longest, pilot_rows, site_rows
 from nearfield.field import (
     GraphEdges,
@@ -62,14 +61,15 @@ class ShardedGraph:
 
     def cut(self, n_neighbors: int, n_columns: int) -> "ShardedGraph":
         """Keep the first columns of all rows, in place of these."""
-        cut = Kept(partial(_each, partial(GraphRows.first, n_columns=n_columns)), self.parts)
+        cut = Kept(partial(each, partial(GraphRows.first, n_columns=n_columns)), self.parts)
         fewer = ShardedGraph(cut.wait(), n_neighbors)
         self.parts.release()
         return fewer
 
     def n_columns(self, n_neighbors: int) -> int:
         """Count the columns up to the last one that ties with neighbour k in some row."""
-        return max(dask.compute(*_each(partial(_last_tie, k=n_neighbors), self.parts.values)))
+        lists = [part.distances for part in self.parts.values]
+        return max(dask.compute(*[delayed(last_tie)(some, n_neighbors) for some in lists]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,8 +118,9 @@ class ShardedFamily:
 
     def on_rows(self, part: GraphRows) -> PartFamily:
         """Make the family of some rows of the graph, where codes stand for row numbers."""
+        codes: Any = part.codes
         return PartFamily(
-            NeighborGraph(part.distances, part.codes, self.graph.n_neighbors),
+            NeighborGraph(part.distances, codes, self.graph.n_neighbors),
             self.n_classes,
             self.kernel,
             self.is_directed,
@@ -135,7 +136,7 @@ class ShardedFamily:
         if not self.is_directed:
             find = partial(_edges, sites=sites, n_points=self.n_points, n_classes=self.n_classes)
             edges = _map_parts(parts, find)
-        scale_range = delayed(_scale_range)(self.kernel, n_neighbors, _each(_nearest, parts))
+        scale_range = delayed(_scale_range)(self.kernel, n_neighbors, each(_nearest, parts))
         found, scale_range = dask.compute(collect(parts, sites), scale_range)
         return SubsampledConditionals(
             found.distances,
@@ -217,14 +218,13 @@ def _search(
     """Search the neighbours of the points of each shard, there and on the other shards."""
     rows = []
     for home in shards:
-        codes, points = delayed(Shard.own, nout=2)(home, sites)
-        queries = search_home([home], points, n_neighbors + 1)
-        answers = [
-            delayed(Shard.answer)(shard, queries, n_neighbors + 1)
-            for shard in shards
-            if shard is not home
-        ]
-        rows.append(delayed(_graph_rows)(codes, queries, answers, n_neighbors, n_points, n_classes))
+        own = home.own(sites)
+        queries = search_home([home], own[1], n_neighbors + 1)
+        others = [shard for shard in shards if shard is not home]
+        answers = [shard.answer(queries, n_neighbors + 1) for shard in others]
+        rows.append(
+            delayed(_graph_rows)(own[0], queries, answers, n_neighbors, n_points, n_classes)
+        )
     return rows
 
 
@@ -241,22 +241,14 @@ def _graph_rows(
     return GraphRows(codes // n_classes, codes % n_classes, *lists)
 
 
-def _last_tie(part: GraphRows, k: int) -> int:
-    return last_tie(part.distances, k)
-
-
-def _each(function: Callable[[Any], Any], parts: Sequence[Delayed]) -> list[Delayed]:
-    return [delayed(function)(part) for part in parts]
-
-
 def _map_parts(parts: Sequence[Any], function: Callable[[Any], Any]) -> list[Any]:
     """Apply a function where the parts are, and leave the results there."""
-    return list(dask.persist(*_each(function, parts)))
+    return list(dask.persist(*each(function, parts)))
 
 
 def _sum_parts(parts: list[Any], function: Callable[[Any], Floats]) -> Floats:
     """Apply a function where the parts are, and add up the results on a worker."""
-    return delayed(_add_up)(_each(partial(_without_zeros, function), parts)).compute()
+    return delayed(_add_up)(each(partial(_without_zeros, function), parts)).compute()
 
 
 def _without_zeros(function: Callable[[Any], Floats], part: Any) -> tuple[int, Any, Floats]:
@@ -293,17 +285,13 @@ def _scale_range(
 
 def _longest(shards: Shards) -> float:
     """Find about the largest distance between points: from the one farthest from the first."""
-    first = collect(_each(attrgetter("block"), shards.kept.values), np.array([0]))
-    start = delayed(_start)(first)
+    first = collect([shard.block for shard in shards.kept.values], np.array([0]))
+    start: Any = (0.0, 0, first.points)
     for _ in range(2):
         start = delayed(max)(
             [delayed(_farthest_from)(start, shard, shards.space) for shard in shards.kept.values]
         )
     return start.compute()[0]
-
-
-def _start(block: Block) -> tuple[float, int, Floats]:
-    return 0.0, 0, block.points
 
 
 def _farthest_from(

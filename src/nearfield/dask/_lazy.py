@@ -236,7 +236,7 @@ class WholeModel:
     def apply(self, method: str, points: Delayed, *arguments: Any) -> Delayed:
         """Predict a block of at least one point; see `ShardedModel.apply`."""
         names = {"probabilities": "predict_proba", "interval": "predict_proba_interval"}
-        return delayed(_call)(self.estimator.value, names.get(method, method), points, *arguments)
+        return getattr(self.estimator.value, names.get(method, method))(points, *arguments)
 
 
 def _fit_whole(
@@ -252,10 +252,6 @@ def _fit(
     labels: list[NDArray[np.int64]],
 ) -> Any:
     return settings.fit(np.concatenate(points), classes[np.concatenate(labels)])
-
-
-def _call(estimator: Any, method: str, points: NDArray[np.float64], *arguments: Any) -> Any:
-    return getattr(estimator, method)(points, *arguments)
 
 
 def _refusal(method: str) -> ValueError:

@@ -1,9 +1,9 @@
 """Predictions from a graph over shards: supports are summed over these, then averaged."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import dask
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nearfield.dask._graph import GraphRows, PartFamily, ShardedFamily
 from nearfield.dask._kept import Kept
 from nearfield.dask._shards import Queries, Shard, Shards, place, search_home
-from nearfield.dask._training import collect
+from nearfield.dask._training import collect, pick
 from nearfield.estimators import ModelFit
 from nearfield.field import NeighborFamily, NeighborKernel
 from nearfield.inference import Posterior
@@ -102,14 +102,15 @@ class PreparedShard:
     def from_part(cls, family: ShardedFamily, shard: Shard, part: GraphRows) -> "PreparedShard":
         """Prepare the reverse queries."""
         own = family.on_rows(part)
-        has_none = family.is_directed or shard.index is None
-        reverse_index = None if has_none else shard.index.reverse(own.reaches)
+        reverse_index = None
+        if shard.index is not None and not family.is_directed:
+            reverse_index = shard.index.reverse(own.reaches)
         return cls(shard, part.labels, own, reverse_index)
 
     def visit(self, queries: Queries, scales: Floats, n_neighbors: int) -> Answer:
         """Find neighbours here, and sum the in-weights from here, for new points."""
         lists, points = self.shard.answer(queries, n_neighbors), queries.points
-        if self.reverse_index is None or len(scales) == 0:
+        if self.shard.index is None or self.reverse_index is None or len(scales) == 0:
             none = np.empty((0, len(scales), self.family.n_classes))
             return Answer(lists, np.empty(0, dtype=np.int64), none)
         order = self.shard.index.query_order(points)
@@ -167,13 +168,12 @@ class ShardedModel:
         k = family.graph.n_neighbors if is_score else family.n_neighbors_of_new
         queries = search_home(shards.kept.values, delayed(place)(points, shards.space), k)
         scales = np.empty(0) if is_score else self.averages.scales_of(method)
-        visit = partial(PreparedShard.visit, scales=scales, n_neighbors=k)
-        answers = [delayed(visit)(shard, queries) for shard in self._prepared.values]
+        answers = [shard.visit(queries, scales, k) for shard in self._prepared.values]
         if is_score:
             return delayed(_score)(self._outliers.value, queries, answers, shards.n_points)
         kernel = NeighborKernel(family.kernel, k)
         support = delayed(_support)(family, kernel, scales, queries, answers)
-        return delayed(getattr)(self._averages, method)(support, *arguments)
+        return getattr(self._averages, method)(support, *arguments)
 
     def conditional_probabilities(self, sites: NDArray[np.int64]) -> Floats:
         """Average the conditionals of some training points given all other labels, shape (m, G)."""
@@ -183,7 +183,7 @@ class ShardedModel:
 
     def to_local(self, estimator: Any) -> Any:
         """Give an estimator of one machine the training points, and what was fitted."""
-        blocks = [delayed(attrgetter("block"))(shard) for shard in self.shards.kept.values]
+        blocks = [shard.block for shard in self.shards.kept.values]
         sharded = self.fit.family
         block, rows = dask.compute(collect(blocks), collect(sharded.graph.parts.values))
         neighbors = (rows.codes // sharded.n_classes).astype(np.int32)
@@ -217,7 +217,7 @@ class ShardedModel:
 
 def _reaching(part: GraphRows, sites: NDArray[np.int64], n_classes: int) -> GraphRows:
     is_reaching = np.isin(part.codes // n_classes, sites).any(axis=1)
-    return GraphRows(*(array[is_reaching] for array in part))
+    return pick(part, part.rows[is_reaching])
 
 
 def _prepare(
@@ -231,24 +231,14 @@ def _take_medians(
     kernel: NeighborKernel, scales: Floats, parts: Sequence[Delayed]
 ) -> list[Delayed]:
     n_values = len(scales) if kernel.is_smooth else kernel.n_neighbors
-    values = [delayed(_outlier_values)(part, kernel, scales) for part in parts]
+    values = [delayed(outlier_values)(kernel, scales, part.distances) for part in parts]
     medians = [
-        delayed(_medians)([delayed(_columns)(some, start) for some in values])
-        for start in range(0, n_values, _COLUMNS_AT_ONCE)
+        delayed(np.median)(
+            delayed(np.concatenate)([some[:, start:stop] for some in values]), axis=0
+        )
+        for start, stop in itertools.pairwise([*range(0, n_values, _COLUMNS_AT_ONCE), n_values])
     ]
     return [delayed(NeighborOutliers)(kernel, scales, delayed(np.concatenate)(medians))]
-
-
-def _outlier_values(part: GraphRows, kernel: NeighborKernel, scales: Floats) -> Floats:
-    return outlier_values(kernel, scales, part.distances)
-
-
-def _columns(values: Floats, start: int) -> Floats:
-    return values[:, start : start + _COLUMNS_AT_ONCE]
-
-
-def _medians(parts: list[Floats]) -> Floats:
-    return np.median(np.concatenate(parts), axis=0)
 
 
 def _score(

@@ -192,7 +192,7 @@ class Shards:
 
 def search_home(shards: Sequence[Delayed], points: Delayed, n_neighbors: int) -> Delayed:
     """Query points on the shards of their regions, which are among these: `Queries`."""
-    answers = [delayed(Shard.search_home)(shard, points, n_neighbors) for shard in shards]
+    answers = [shard.search_home(points, n_neighbors) for shard in shards]
     return delayed(Queries.from_homes)(points, answers, n_neighbors)
 
 
@@ -215,7 +215,7 @@ def _build(
     groups = np.array_split(np.arange(len(numbered)), min(len(numbered), _MAX_SHARDS))
     blocks = [delayed(_place)([numbered[b] for b in group], space) for group in groups]
     sample = collect(blocks, sample_rows(n_points, _N_SAMPLE, 0, _SAMPLE_STREAM))
-    cuts = delayed(_cuts)(sample, n_shards)
+    cuts = delayed(Cuts.from_points)(sample.points, n_shards)
     split = [delayed(_split, nout=n_shards)(block, cuts, n_shards) for block in blocks]
     return [
         delayed(_make_shard)(
@@ -228,10 +228,6 @@ def _build(
 def _place(blocks: list[Block], space: MetricSpace) -> Block:
     block = join(blocks)
     return block._replace(points=place(block.points, space))
-
-
-def _cuts(sample: Block, n_shards: int) -> Cuts:
-    return Cuts.from_points(sample.points, n_shards)
 
 
 def _split(block: Block, cuts: Cuts, n_shards: int) -> tuple[Block, ...]:

@@ -62,8 +62,8 @@ class TrainingBlocks:
         options : dict
             Of scikit-learn's `check_array`.
         """
-        points = Kept(partial(_each, partial(checked_points, options=options), X.blocks))
-        values = Kept(partial(_each, _checked_classes, y.blocks))
+        points = Kept(partial(each, partial(checked_points, options=options), X.blocks))
+        values = Kept(partial(each, _checked_classes, y.blocks))
         x_lengths, y_lengths = X.lengths(points.values), y.lengths(values.values)
         _check_lengths(sum(x_lengths), sum(y_lengths))
         found = dask.compute(*[delayed(np.unique)(v, return_counts=True) for v in values.values])
@@ -92,16 +92,16 @@ class TrainingBlocks:
     def map(self, function: Callable[[Floats], Floats]) -> "TrainingBlocks":
         """Replace points by a function of them, row by row."""
         return replace(
-            self, points=Kept(partial(_each, partial(_unless_empty, function)), self.points)
+            self, points=Kept(partial(each, partial(_unless_empty, function)), self.points)
         )
 
     def total(self, function: Callable[[Floats], Any]) -> Any:
         """Give a function of the points whose values over blocks of points add up."""
-        return np.sum(dask.compute(*_each(function, self.points.values)), axis=0)
+        return np.sum(dask.compute(*each(function, self.points.values)), axis=0)
 
     def largest(self, function: Callable[[Floats], Any]) -> Any:
         """Give a function of the points of which the largest value over blocks counts."""
-        return np.max(dask.compute(*_each(function, self.points.values)), axis=0)
+        return np.max(dask.compute(*each(function, self.points.values)), axis=0)
 
     def of_labels(self, function: Callable[[Labels], Any]) -> Any:
         """Give a function of all labels, from one worker."""
@@ -110,7 +110,8 @@ class TrainingBlocks:
     def apply(self, function: Callable[[Floats, Labels], Any], rows: NDArray[np.int64]) -> Any:
         """Give a function of some points and their labels, from one worker."""
         blocks = number_blocks(self.lengths, self.points.values, self.labels.values)
-        return delayed(_apply)(function, collect(blocks, rows)).compute()
+        some = collect(blocks, rows)
+        return delayed(function)(some.points, some.labels).compute()
 
     def release(self) -> None:
         """Keep the blocks on the workers no longer."""
@@ -182,20 +183,17 @@ def _label(
     classes: NDArray[Any], lengths: list[int], wanted: list[int], values: Sequence[Delayed]
 ) -> list[Delayed]:
     """Turn blocks of y into labels, and cut them as those of X."""
-    return _each(partial(np.searchsorted, classes), aligned(values, lengths, wanted))
+    return each(partial(np.searchsorted, classes), aligned(values, lengths, wanted))
 
 
 def _number(first_row: int, labels: Labels, points: Floats) -> Block:
     return Block(first_row + np.arange(len(labels)), labels, points)
 
 
-def _apply(function: Callable[[Floats, Labels], Any], block: Block) -> Any:
-    return function(block.points, block.labels)
-
-
 def _unless_empty(function: Callable[[Floats], Floats], points: Floats) -> Floats:
     return function(points) if len(points) else points
 
 
-def _each(function: Callable[[Any], Any], values: Sequence[Delayed]) -> list[Delayed]:
+def each(function: Callable[[Any], Any], values: Sequence[Delayed]) -> list[Delayed]:
+    """Apply a function where the values are."""
     return [delayed(function)(value) for value in values]

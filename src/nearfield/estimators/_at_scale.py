@@ -15,7 +15,6 @@ from nearfield.estimators._averages import Average
 from nearfield.estimators._metric import learning_rows
 from nearfield.estimators._settings import make_rng
 from nearfield.estimators._stacking import stacking_weights
-from nearfield.estimators._training import TrainingPoints
 from nearfield.prediction.mixture import weighted_quantiles
 
 _N_SAMPLE = 1_000  # points that choose among the candidates
@@ -30,7 +29,7 @@ INTERVAL_LEVELS = tuple(np.linspace(0.05, 0.95, 10))
 
 
 def fit_at_scale(
-    model: Any, training: TrainingPoints, fit: Callable[[Any, NDArray[np.int64]], tuple[Any, Any]]
+    model: Any, training: Any, fit: Callable[[Any, NDArray[np.int64]], tuple[Any, Any]]
 ) -> Average:
     r"""Choose candidates by a sample, fit them to all points, weigh them by labels they leave out.
 
@@ -44,7 +43,7 @@ def fit_at_scale(
     model : NearfieldClassifier
         Its settings, and ``classes_``.
     training : TrainingPoints
-        Normalized, if they are to be.
+        Or another object with its methods; normalized, if they are to be.
     fit : callable
         Fits a candidate to all points; returns it, and its conditionals at some rows, shape (m, G).
     """
@@ -82,7 +81,7 @@ def weigh_candidates(
     )
 
 
-def fit_features(training: TrainingPoints) -> PowerTransform:
+def fit_features(training: Any) -> PowerTransform:
     """Fit the transformation of the features to at most 50,000 points."""
     return training.apply(_fit_transform, normalizing_rows(training.n_points))
 

@@ -107,12 +107,20 @@ class MetricSpace:
     @classmethod
     def learn(
         cls,
-        training: TrainingPoints,
+        training: Any,
         metric: Metric,
         metric_params: Mapping[str, Any] | None,
         standardize: bool,
     ) -> Self:
-        """Learn what new points are measured by, wherever the training points are; none is kept."""
+        """Learn what new points are measured by, wherever the training points are; none is kept.
+
+        Parameters
+        ----------
+        training : TrainingPoints
+            Or another object with its methods.
+        metric, metric_params, standardize
+            Of the estimator.
+        """
         params, standardization = check_metric(metric, metric_params), None
         if is_standardized(metric, standardize):
             standardization = Standardization.fit(training)
@@ -251,7 +259,7 @@ def _make_learner(metric: str, params: Mapping[str, Any]) -> Any:
         ) from error
 
 
-def _covariance(training: TrainingPoints) -> NDArray[np.float64]:
+def _covariance(training: Any) -> NDArray[np.float64]:
     mean = training.total(partial(np.sum, axis=0)) / training.n_points
     return training.total(partial(_products, mean=mean)) / (training.n_points - 1)
 

@@ -8,8 +8,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from nearfield.estimators._training import TrainingPoints
-
 
 @dataclass(frozen=True, eq=False)
 class Standardization:
@@ -31,8 +29,8 @@ class Standardization:
     factor: NDArray[np.float64]
 
     @classmethod
-    def fit(cls, training: TrainingPoints) -> Self:
-        """Learn from the training points; missing values (NaN) are passed over."""
+    def fit(cls, training: Any) -> Self:
+        """Learn from `TrainingPoints`, or alike; missing values (NaN) are passed over."""
         unit = training.largest(_largest_values)
 
         def mean_power(centre: NDArray[np.float64], power: int) -> NDArray[np.float64]:
