@@ -2,14 +2,13 @@
 
 The extra ``nearfield[dask]`` brings what this needs.
 
-Each file imports only from those named before it: `_rows` takes Dask collections apart and puts
-results together; `_training` checks and numbers the training rows; `_kept` keeps values on the
-workers. A small training set is fitted on one of them (`_whole`). A large one is dealt out to
-shards, each a region with an index (`_shards`), in the metric space (`_space`). Points are
-queried on all shards and their lists are merged (`_search`), which gives the
-k-nearest-neighbour graph and the conditionals that are fitted by the functions of one machine
-(`_graph`), and the supports of predictions (`_model`). `_lazy` predicts lazily from such models;
-`_classifier` and `_nearfield` have the estimators.
+Each file imports only from those named before it: `_kept` keeps values on the workers; `_rows`
+takes Dask collections apart and puts results together; `_training` has the training rows in
+blocks; `_shards` deals them out to shards, each a region with an index, and queries points on
+all of them; `_graph` has the k-nearest-neighbour graph and the conditionals, which the functions
+of one machine fit; `_model` sums the supports of predictions over the shards. `_lazy` predicts
+lazily from a model, and has that of a small training set, fitted on one worker; `_classifier`
+and `_nearfield` have the estimators.
 """
 
 try:

@@ -11,7 +11,7 @@ from dask.delayed import Delayed, delayed
 from numpy.typing import NDArray
 
 from nearfield.dask._kept import Kept
-from nearfield.dask._shards import Queries, Shard, Shards, search_home
+from nearfield.dask._shards import Shard, Shards, merge, search_home
 from nearfield.dask._training import collect, each
 from nearfield.estimators import MetricSpace, check_longest, pilot_rows, site_rows
 from nearfield.field import (
@@ -219,24 +219,21 @@ def _search(
     rows = []
     for home in shards:
         own = home.own(sites)
-        queries = search_home([home], own[1], n_neighbors + 1)
+        queries, answers = search_home([home], own[1], n_neighbors + 1)
         others = [shard for shard in shards if shard is not home]
-        answers = [shard.answer(queries, n_neighbors + 1) for shard in others]
-        rows.append(
-            delayed(_graph_rows)(own[0], queries, answers, n_neighbors, n_points, n_classes)
-        )
+        answers += [shard.answer(queries, n_neighbors + 1) for shard in others]
+        rows.append(delayed(_graph_rows)(own[0], answers, n_neighbors, n_points, n_classes))
     return rows
 
 
 def _graph_rows(
     codes: NDArray[np.int64],
-    queries: Queries,
     answers: list[ShortLists],
     n_neighbors: int,
     n_points: int,
     n_classes: int,
 ) -> GraphRows:
-    lists = queries.merge(answers, n_neighbors + 1, n_points).without(codes)
+    lists = merge(answers, len(codes), n_neighbors + 1, n_points).without(codes)
     lists = lists.first(most_columns(n_neighbors, n_points - 1))
     return GraphRows(codes // n_classes, codes % n_classes, *lists)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nearfield.dask._graph import GraphRows, PartFamily, ShardedFamily
 from nearfield.dask._kept import Kept
-from nearfield.dask._shards import Queries, Shard, Shards, place, search_home
+from nearfield.dask._shards import Queries, Shard, Shards, merge, place, search_home
 from nearfield.dask._training import collect, pick
 from nearfield.estimators import ModelFit
 from nearfield.field import NeighborFamily, NeighborKernel
@@ -166,13 +166,15 @@ class ShardedModel:
         """
         family, shards, is_score = self.family, self.shards, method == "outlier_score"
         k = family.graph.n_neighbors if is_score else family.n_neighbors_of_new
-        queries = search_home(shards.kept.values, delayed(place)(points, shards.space), k)
+        placed = delayed(place)(points, shards.space)
+        queries, lists = search_home(shards.kept.values, placed, k)
         scales = np.empty(0) if is_score else self.averages.scales_of(method)
         answers = [shard.visit(queries, scales, k) for shard in self._prepared.values]
         if is_score:
-            return delayed(_score)(self._outliers.value, queries, answers, shards.n_points)
+            lists += [answer.lists for answer in answers]
+            return delayed(_score)(self._outliers.value, lists, queries, shards.n_points)
         kernel = NeighborKernel(family.kernel, k)
-        support = delayed(_support)(family, kernel, scales, queries, answers)
+        support = delayed(_support)(family, kernel, scales, queries, lists, answers)
         return getattr(self._averages, method)(support, *arguments)
 
     def conditional_probabilities(self, sites: NDArray[np.int64]) -> Floats:
@@ -242,11 +244,11 @@ def _take_medians(
 
 
 def _score(
-    outliers: NeighborOutliers, queries: Queries, answers: list[Answer], n_points: int
+    outliers: NeighborOutliers, lists: list[ShortLists], queries: Queries, n_points: int
 ) -> Floats:
     k = outliers.kernel.n_neighbors
-    lists = queries.merge([answer.lists for answer in answers], k, n_points)
-    return outliers.score(np.ascontiguousarray(lists.distances[:, :k]))
+    distances, _ = merge(lists, len(queries.points), k, n_points)
+    return outliers.score(np.ascontiguousarray(distances[:, :k]))
 
 
 def _support(
@@ -254,12 +256,13 @@ def _support(
     kernel: NeighborKernel,
     scales: Floats,
     queries: Queries,
+    lists: list[ShortLists],
     answers: list[Answer],
 ) -> Floats:
     """Add up the support of new points over the shards, shape (m, n_scales, G)."""
-    lists = [answer.lists for answer in answers]
-    distances, codes = queries.merge(lists, kernel.n_neighbors, family.n_points)
-    n_classes = family.n_classes
+    n_queries, n_classes = len(queries.points), family.n_classes
+    found = [*lists, *(answer.lists for answer in answers)]
+    distances, codes = merge(found, n_queries, kernel.n_neighbors, family.n_points)
     support = kernel.out_support(distances, codes % n_classes, scales, n_classes)
     for answer in answers:
         support[answer.places] += answer.in_support

@@ -70,12 +70,11 @@ class Cuts(NamedTuple):
 
 
 class Queries(NamedTuple):
-    """Points with their nearest neighbours on the shard of their own region."""
+    """Points that were queried on the shard of their own region."""
 
     points: Floats  # shape (m, n_features)
     homes: NDArray[np.int64]  # shape (m,): the number of the shard
     limits: Floats  # shape (m,): how far other neighbours may be
-    lists: list[ShortLists]  # of codes
 
     @classmethod
     def from_homes(
@@ -88,12 +87,7 @@ class Queries(NamedTuple):
             last = found.starts[:-1] + n_neighbors - 1
             is_full = last < found.starts[1:]
             limits[found.places[is_full]] = found.distances[last[is_full]] * _WITH_TIES
-        return cls(points, homes, limits, [found for _, found in answers])
-
-    def merge(self, answers: list[ShortLists], n_neighbors: int, n_points: int) -> NeighborLists:
-        """Merge the lists with those of other shards; with the ties of the last neighbour."""
-        merged = partial(merge_lists, [*self.lists, *answers], len(self.points))
-        return search_with_ties(merged, n_neighbors, n_points)
+        return cls(points, homes, limits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +128,8 @@ class Shard:
 
     def answer(self, queries: Queries, n_neighbors: int) -> ShortLists:
         """Find those of its points that may be among the neighbours of points of other regions."""
-        points, _, limits, _ = queries
-        is_near = queries.homes != self.number
+        points, homes, limits = queries
+        is_near = homes != self.number
         if self.power is not None:
             low, high = self._box
             gaps = np.maximum(np.maximum(low - points, points - high), 0.0)
@@ -190,10 +184,20 @@ class Shards:
         return cls(kept, space, training.n_points, training.n_classes)
 
 
-def search_home(shards: Sequence[Delayed], points: Delayed, n_neighbors: int) -> Delayed:
-    """Query points on the shards of their regions, which are among these: `Queries`."""
+def search_home(
+    shards: Sequence[Delayed], points: Delayed, n_neighbors: int
+) -> tuple[Delayed, list[Delayed]]:
+    """Query points on the shards of their regions, among these: `Queries`, and `ShortLists`."""
     answers = [shard.search_home(points, n_neighbors) for shard in shards]
-    return delayed(Queries.from_homes)(points, answers, n_neighbors)
+    queries = delayed(Queries.from_homes)(points, answers, n_neighbors)
+    return queries, [answer[1] for answer in answers]
+
+
+def merge(
+    answers: list[ShortLists], n_queries: int, n_neighbors: int, n_points: int
+) -> NeighborLists:
+    """Merge the lists of all shards; with the ties of the last neighbour."""
+    return search_with_ties(partial(merge_lists, answers, n_queries), n_neighbors, n_points)
 
 
 def place(points: Floats, space: MetricSpace) -> Floats:
