@@ -17,7 +17,6 @@ from nearfield.estimators import MetricSpace, check_longest, pilot_rows, site_ro
 from nearfield.field import (
     GraphEdges,
     NeighborFamily,
-    NeighborKernel,
     SubsampledConditionals,
     nearest_distances,
     scale_range_from_nearest,
@@ -42,39 +41,8 @@ class GraphRows(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ShardedGraph:
-    """The nearest neighbours of training points, on the workers, as `NeighborGraph` has them.
-
-    Attributes
-    ----------
-    parts : Kept
-        `GraphRows` each.
-    n_neighbors : int
-    """
-
-    parts: Kept
-    n_neighbors: int
-
-    def first(self, n_neighbors: int) -> "ShardedGraph":
-        """Give the graph of fewer neighbours, with the ties of the last, in place of this one."""
-        return self.cut(n_neighbors, self.n_columns(n_neighbors))
-
-    def cut(self, n_neighbors: int, n_columns: int) -> "ShardedGraph":
-        """Keep the first columns of all rows, in place of these."""
-        cut = Kept(partial(each, partial(GraphRows.first, n_columns=n_columns)), self.parts)
-        fewer = ShardedGraph(cut.wait(), n_neighbors)
-        self.parts.release()
-        return fewer
-
-    def n_columns(self, n_neighbors: int) -> int:
-        """Count the columns up to the last one that ties with neighbour k in some row."""
-        lists = [part.distances for part in self.parts.values]
-        return max(dask.compute(*[delayed(last_tie)(some, n_neighbors) for some in lists]))
-
-
-@dataclass(frozen=True, eq=False)
-class PartFamily(NeighborFamily):
-    """The fields over a graph of which some rows are at hand.
+class PartGraph(NeighborGraph):
+    """Some rows of the graph of all points, where codes stand for row numbers.
 
     Attributes
     ----------
@@ -85,72 +53,81 @@ class PartFamily(NeighborFamily):
     n_all: int = 0
 
     @property
-    def has_all_neighbors(self) -> bool:
-        """Whether all points are neighbours of each other, so that a new point replaces none."""
-        return not self.is_discrete and self.n_neighbors == self.n_all - 1
+    def n_points(self) -> int:
+        """The number of all training points."""
+        return self.n_all
 
 
 @dataclass(frozen=True, eq=False)
-class ShardedFamily:
-    """The fields over a graph on the workers: what is known of them anywhere.
+class ShardedGraph:
+    """The nearest neighbours of training points, on the workers: in the place of `NeighborGraph`.
 
-    Attributes are those of `NeighborFamily`, but the graph may be of some of the points alone.
+    Attributes
+    ----------
+    parts : Kept
+        `GraphRows` each, of all or some of the points.
+    n_neighbors : int
+    n_points : int
+        The number of all training points.
     """
 
-    graph: ShardedGraph
+    parts: Kept
+    n_neighbors: int
     n_points: int
-    n_classes: int
-    kernel: str
-    is_directed: bool
-    longest: float
-    external_field: Any = None
 
-    @property
-    def without_graph(self) -> "ShardedFamily":
-        """The same without what is on the workers: to send there."""
-        return replace(self, graph=ShardedGraph(Kept(tuple), self.graph.n_neighbors))
+    distances = np.empty((0, 0))  # none here
 
-    @property
-    def n_neighbors_of_new(self) -> int:
-        """The number of neighbours of a new point: k, or all points."""
-        has_all = self.kernel != "uniform" and self.graph.n_neighbors == self.n_points - 1
-        return self.n_points if has_all else self.graph.n_neighbors
+    def first(self, n_neighbors: int) -> "ShardedGraph":
+        """Give the graph of fewer neighbours, with the ties of the last, in place of this one."""
+        return self.cut(n_neighbors, self.n_columns(n_neighbors))
 
-    def on_rows(self, part: GraphRows) -> PartFamily:
-        """Make the family of some rows of the graph, where codes stand for row numbers."""
-        codes: Any = part.codes
-        return PartFamily(
-            NeighborGraph(part.distances, codes, self.graph.n_neighbors),
-            self.n_classes,
-            self.kernel,
-            self.is_directed,
-            self.longest,
-            self.external_field,
-            self.n_points,
-        )
+    def cut(self, n_neighbors: int, n_columns: int) -> "ShardedGraph":
+        """Keep the first columns of all rows, in place of these."""
+        cut = Kept(partial(each, partial(GraphRows.first, n_columns=n_columns)), self.parts)
+        fewer = replace(self, parts=cut.wait(), n_neighbors=n_neighbors)
+        self.parts.release()
+        return fewer
 
-    def conditionals(self, sites: NDArray[np.int64]) -> SubsampledConditionals:
-        """Take the conditionals of some points given all other labels."""
-        parts, n_neighbors = self.graph.parts.values, self.graph.n_neighbors
-        edges = None
-        if not self.is_directed:
-            find = partial(_edges, sites=sites, n_points=self.n_points, n_classes=self.n_classes)
-            edges = _map_parts(parts, find)
-        scale_range = delayed(_scale_range)(self.kernel, n_neighbors, each(_nearest, parts))
-        found, scale_range = dask.compute(collect(parts, sites), scale_range)
-        return SubsampledConditionals(
-            found.distances,
-            found.codes % self.n_classes,
-            found.labels,
-            self.n_classes,
-            NeighborKernel(self.kernel, n_neighbors),
-            edges,
-            scale_range,
-            self.longest,
-            self.external_field,
-            map_parts=_map_parts,
-            sum_parts=_sum_parts,
-        )
+    def n_columns(self, n_neighbors: int) -> int:
+        """Count the columns up to the last one that ties with neighbour k in some row."""
+        lists = [part.distances for part in self.parts.values]
+        return max(dask.compute(*[delayed(last_tie)(some, n_neighbors) for some in lists]))
+
+    def without_parts(self) -> "ShardedGraph":
+        """Leave out what is on the workers: to send the rest there."""
+        return replace(self, parts=Kept(tuple))
+
+
+def family_of(family: NeighborFamily, part: GraphRows) -> NeighborFamily:
+    """Make the family of some rows of the graph."""
+    codes: Any = part.codes
+    graph = PartGraph(part.distances, codes, family.n_neighbors, family.n_points)
+    return replace(family, graph=graph)
+
+
+def take_conditionals(family: NeighborFamily, sites: NDArray[np.int64]) -> SubsampledConditionals:
+    """Take the conditionals of some points given all other labels, on a `ShardedGraph`."""
+    graph: Any = family.graph
+    parts, edges = graph.parts.values, None
+    if not family.is_directed:
+        find = partial(_edges, sites=sites, n_points=family.n_points, n_classes=family.n_classes)
+        edges = _map_parts(parts, find)
+    nearest = each(_nearest, parts)
+    scale_range = delayed(_scale_range)(family.kernel, family.n_neighbors, nearest)
+    found, scale_range = dask.compute(collect(parts, sites), scale_range)
+    return SubsampledConditionals(
+        found.distances,
+        found.codes % family.n_classes,
+        found.labels,
+        family.n_classes,
+        family.neighbor_kernel,
+        edges,
+        scale_range,
+        family.longest,
+        family.external_field,
+        map_parts=_map_parts,
+        sum_parts=_sum_parts,
+    )
 
 
 class ShardedTraining:
@@ -186,26 +163,24 @@ class ShardedTraining:
         """Search the neighbours of some training points alone."""
         return self._search(n_neighbors, sites).cut(n_neighbors, n_neighbors)
 
-    def family(self, graph: ShardedGraph) -> ShardedFamily:
-        """Describe the fields on a graph."""
-        return ShardedFamily(
-            graph, self.n_points, self.n_classes, self.kernel, self.is_directed, self.longest
-        )
+    def family(self, graph: Any) -> NeighborFamily:
+        """Make the family of fields on a `ShardedGraph`."""
+        return NeighborFamily(graph, self.n_classes, self.kernel, self.is_directed, self.longest)
 
     def conditionals(self, graph: ShardedGraph, sites: NDArray[np.int64]) -> SubsampledConditionals:
         """Take the conditionals of some points on the graph of all points."""
-        return self.family(graph).conditionals(sites)
+        return take_conditionals(self.family(graph), sites)
 
     def directed_conditionals(
         self, sites: NDArray[np.int64], n_neighbors: int
     ) -> SubsampledConditionals:
         """Take the conditionals of some points by out-weights alone: a search of these points."""
         family = self.family(self.build_of_sites(sites, n_neighbors))
-        return replace(family, is_directed=True).conditionals(sites)
+        return take_conditionals(replace(family, is_directed=True), sites)
 
     def _search(self, n_neighbors: int, sites: NDArray[np.int64] | None = None) -> ShardedGraph:
         build = partial(_search, n_neighbors, sites, self.n_points, self.n_classes)
-        return ShardedGraph(Kept(build, self.shards.kept), n_neighbors)
+        return ShardedGraph(Kept(build, self.shards.kept), n_neighbors, self.n_points)
 
 
 def _search(

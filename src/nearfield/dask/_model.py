@@ -11,7 +11,7 @@ import numpy as np
 from dask.delayed import Delayed, delayed
 from numpy.typing import NDArray
 
-from nearfield.dask._graph import GraphRows, PartFamily, ShardedFamily
+from nearfield.dask._graph import GraphRows, family_of, take_conditionals
 from nearfield.dask._kept import Kept
 from nearfield.dask._shards import Queries, Shard, Shards, merge, place, search_home
 from nearfield.dask._training import collect, pick
@@ -21,6 +21,7 @@ from nearfield.inference import Posterior
 from nearfield.neighbors import NeighborGraph, NeighborLists, ShortLists
 from nearfield.prediction import (
     IntervalNodes,
+    Neighborhood,
     NeighborOutliers,
     NeighborSums,
     choose_average,
@@ -46,10 +47,10 @@ class Averages:
 
     @classmethod
     def from_probes(
-        cls, posterior: Posterior, family: ShardedFamily, sites: GraphRows, reaching: GraphRows
+        cls, posterior: Posterior, family: NeighborFamily, sites: GraphRows, reaching: GraphRows
     ) -> "Averages":
         """Choose nodes by a few training points, and by the rows of the graph that lead to them."""
-        part = family.on_rows(reaching)
+        part = family_of(family, reaching)
 
         def probes() -> Any:
             lists = NeighborLists(sites.distances, sites.codes)
@@ -95,13 +96,13 @@ class PreparedShard:
 
     shard: Shard
     labels: NDArray[np.int64]
-    family: PartFamily
+    family: NeighborFamily
     reverse_index: Any
 
     @classmethod
-    def from_part(cls, family: ShardedFamily, shard: Shard, part: GraphRows) -> "PreparedShard":
+    def from_part(cls, family: NeighborFamily, shard: Shard, part: GraphRows) -> "PreparedShard":
         """Prepare the reverse queries."""
-        own = family.on_rows(part)
+        own = family_of(family, part)
         reverse_index = None
         if shard.index is not None and not family.is_directed:
             reverse_index = shard.index.reverse(own.reaches)
@@ -129,25 +130,25 @@ class ShardedModel:
     ----------
     shards : Shards
     fit : ModelFit
-        With a `ShardedFamily`.
-    family : ShardedFamily
-        To predict by, without the graph: directed also where in-weights are left out.
+        Its family is on a `ShardedGraph`.
+    family : NeighborFamily
+        To predict by, without the parts of the graph: directed where in-weights are left out.
     averages : Averages
     """
 
     shards: Shards
     fit: ModelFit
-    family: ShardedFamily
+    family: NeighborFamily
     averages: Averages
 
     @classmethod
     def from_fit(cls, shards: Shards, fit: ModelFit, predictive: str) -> "ShardedModel":
         """Choose the nodes of the averages."""
         is_directed = fit.family.is_directed or predictive == "printed"
-        family = replace(fit.family.without_graph, is_directed=is_directed)
+        graph = fit.family.graph.without_parts()
+        family = replace(fit.family, graph=graph, is_directed=is_directed)
         # Only a smooth kernel has nodes to choose.
-        is_smooth = NeighborKernel(family.kernel, 1).is_smooth
-        sites = probe_sites(family.n_points) if is_smooth else np.empty(0, dtype=np.int64)
+        sites = probe_sites(family.n_points) if family.is_smooth else np.empty(0, dtype=np.int64)
         parts = fit.family.graph.parts.values
         reaching = collect([delayed(_reaching)(part, sites, family.n_classes) for part in parts])
         make = partial(Averages.from_probes, fit.posterior, family)
@@ -165,7 +166,7 @@ class ShardedModel:
         points : Delayed ndarray, shape (m, n_features)
         """
         family, shards, is_score = self.family, self.shards, method == "outlier_score"
-        k = family.graph.n_neighbors if is_score else family.n_neighbors_of_new
+        k = family.n_neighbors if is_score else family.n_neighbors_of_new
         placed = delayed(place)(points, shards.space)
         queries, lists = search_home(shards.kept.values, placed, k)
         scales = np.empty(0) if is_score else self.averages.scales_of(method)
@@ -173,30 +174,23 @@ class ShardedModel:
         if is_score:
             lists += [answer.lists for answer in answers]
             return delayed(_score)(self._outliers.value, lists, queries, shards.n_points)
-        kernel = NeighborKernel(family.kernel, k)
-        support = delayed(_support)(family, kernel, scales, queries, lists, answers)
+        support = delayed(_support)(family, scales, queries, lists, answers)
         return getattr(self._averages, method)(support, *arguments)
 
     def conditional_probabilities(self, sites: NDArray[np.int64]) -> Floats:
         """Average the conditionals of some training points given all other labels, shape (m, G)."""
-        conditionals = self.fit.family.conditionals(sites)
+        conditionals = take_conditionals(self.fit.family, sites)
         supports = conditionals.supports(self.averages.average.scales, conditionals.labels)
         return self.averages.probabilities(np.stack(list(supports), axis=1))
 
     def to_local(self, estimator: Any) -> Any:
         """Give an estimator of one machine the training points, and what was fitted."""
         blocks = [shard.block for shard in self.shards.kept.values]
-        sharded = self.fit.family
-        block, rows = dask.compute(collect(blocks), collect(sharded.graph.parts.values))
-        neighbors = (rows.codes // sharded.n_classes).astype(np.int32)
-        family = NeighborFamily(
-            NeighborGraph(rows.distances, neighbors, sharded.graph.n_neighbors),
-            sharded.n_classes,
-            sharded.kernel,
-            sharded.is_directed,
-            sharded.longest,
-            sharded.external_field,
-        )
+        family = self.fit.family
+        block, rows = dask.compute(collect(blocks), collect(family.graph.parts.values))
+        neighbors = (rows.codes // family.n_classes).astype(np.int32)
+        graph = NeighborGraph(rows.distances, neighbors, family.n_neighbors)
+        family = replace(family, graph=graph)
         space = replace(self.shards.space, points=block.points)
         estimator._keep(space, block.labels, *self.fit._replace(family=family))
         return estimator
@@ -212,9 +206,10 @@ class ShardedModel:
 
     @cached_property
     def _outliers(self) -> Kept:
-        kernel = NeighborKernel(self.family.kernel, self.family.graph.n_neighbors)
-        scales = typical_scales(self.fit.posterior)
-        return Kept(partial(_take_medians, kernel, scales), self.fit.family.graph.parts)
+        take = partial(
+            _take_medians, self.family.neighbor_kernel, typical_scales(self.fit.posterior)
+        )
+        return Kept(take, self.fit.family.graph.parts)
 
 
 def _reaching(part: GraphRows, sites: NDArray[np.int64], n_classes: int) -> GraphRows:
@@ -223,7 +218,7 @@ def _reaching(part: GraphRows, sites: NDArray[np.int64], n_classes: int) -> Grap
 
 
 def _prepare(
-    family: ShardedFamily, shards: Sequence[Delayed], parts: Sequence[Delayed]
+    family: NeighborFamily, shards: Sequence[Delayed], parts: Sequence[Delayed]
 ) -> list[Delayed]:
     prepare = partial(PreparedShard.from_part, family)
     return [delayed(prepare)(*pair) for pair in zip(shards, parts, strict=True)]
@@ -252,18 +247,17 @@ def _score(
 
 
 def _support(
-    family: ShardedFamily,
-    kernel: NeighborKernel,
+    family: NeighborFamily,
     scales: Floats,
     queries: Queries,
     lists: list[ShortLists],
     answers: list[Answer],
 ) -> Floats:
     """Add up the support of new points over the shards, shape (m, n_scales, G)."""
-    n_queries, n_classes = len(queries.points), family.n_classes
     found = [*lists, *(answer.lists for answer in answers)]
-    distances, codes = merge(found, n_queries, kernel.n_neighbors, family.n_points)
-    support = kernel.out_support(distances, codes % n_classes, scales, n_classes)
+    merged = merge(found, len(queries.points), family.n_neighbors_of_new, family.n_points)
+    new = Neighborhood(merged, merged.rows % family.n_classes, None)
+    support = NeighborSums(family, np.empty(0, dtype=np.int64), scales).out_support(new)
     for answer in answers:
         support[answer.places] += answer.in_support
     return support

@@ -70,7 +70,8 @@ class TrainingBlocks:
         names, counts = map(np.concatenate, zip(*[s for s in found if len(s[0])], strict=True))
         classes, where = np.unique(names, return_inverse=True)
         check_classes(classes, sum(x_lengths))
-        labels = Kept(partial(_label, classes, y_lengths, x_lengths), values)
+        labels = Kept(partial(_label, classes, y_lengths, x_lengths), values).wait()
+        values.release()
         class_counts = np.bincount(where, counts).astype(np.int64)
         return cls(points, labels, x_lengths, classes, class_counts, X.sample.shape[1])
 

@@ -130,7 +130,7 @@ class NeighborFamily:
     def reaches(self) -> Floats:
         """How near a new point must be to each point to be among its neighbours, shape (n,)."""
         if self.has_all_neighbors:
-            return np.full(self.n_points, np.inf)
+            return np.full(len(self.graph.rows), np.inf)
         return self.graph.distances[:, self.n_neighbors - 1] * _WITH_TIES
 
     @property
