@@ -145,7 +145,7 @@ def test_a_worker_killed_in_the_middle_of_fit_changes_nothing(killer, expected, 
     assert_same(model.predict_proba(as_array(NEW, 50)).compute(), expected)
 
 
-@pytest.mark.parametrize("task", ["answer", "visit"])
+@pytest.mark.parametrize("task", ["search_home", "visit"])
 def test_a_worker_killed_in_the_middle_of_predict_changes_nothing(killer, expected, task):
     model = dask_model(n_neighbors=24)
     probabilities = model.predict_proba(as_array(NEW, 30))
