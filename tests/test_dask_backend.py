@@ -6,6 +6,8 @@ import warnings
 import joblib
 import numpy as np
 import pytest
+from nearfield.reproduction.table2 import make_units
+from nearfield.reproduction.units import Store, run_units
 from sklearn.exceptions import ConvergenceWarning
 
 from nearfield import DistanceNeighborsClassifier, NearfieldClassifier
@@ -13,8 +15,6 @@ from nearfield.benchmark import run_benchmark
 from nearfield.datasets import load_iris
 from nearfield.inference import Exchange, PathSampling
 from nearfield.reproduction.settings import Settings
-from nearfield.reproduction.table2 import make_units
-from nearfield.reproduction.units import Store, run_units
 
 distributed = pytest.importorskip("distributed")
 
@@ -84,10 +84,11 @@ def test_splits_of_the_benchmark_run_on_the_cluster(finished, tmp_path):
 
 def test_splits_of_the_reproduction_run_on_the_cluster(finished, tmp_path):
     settings = Settings(n_splits=1, inference="pseudolikelihood", prior="cut")
-    unit = next(unit for unit in make_units(settings) if unit.name == "iris-00-gaussian")
+    unit = make_units(["iris"], settings)[1]
+    assert unit.arguments["method"] == "d-nn1"
 
     def errors(folder):
-        ((_, result),) = run_units([unit], Store(folder), 2, lambda unit: None)
+        ((_, result),) = run_units([unit], Store(folder), 2)
         del result["cpu_seconds"]
         return json.dumps(result, sort_keys=True)
 

@@ -5,7 +5,6 @@ their marker as well.
 """
 
 from collections.abc import Mapping
-from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -30,16 +29,10 @@ def new_figure(width: float, height: float, **subplots: Any) -> tuple[Any, Any]:
     return figure, axes
 
 
-def to_png(figure: Any) -> bytes:
-    """Render a figure."""
-    buffer = BytesIO()
-    # No software version in the file: the same figure gives the same bytes.
-    figure.savefig(buffer, format="png", dpi=130, metadata={"Software": None})
-    return buffer.getvalue()
-
-
 def draw_errors(summary: pd.DataFrame) -> Any:
     """Draw mean and range of the error of each method on each data set, and the paper's."""
+    from matplotlib.lines import Line2D
+
     names = list(dict.fromkeys(summary["name"]))
     figure, ax = new_figure(8.0, 0.75 * len(names) + 1.6)
     for row, name in enumerate(names):
@@ -55,22 +48,13 @@ def draw_errors(summary: pd.DataFrame) -> Any:
     ax.set_xlim(left=0)
     ax.set_xlabel("test error (per cent)")
     ax.grid(axis="x", alpha=0.3)
-    _method_legend(figure, has_paper=True)
-    return figure
-
-
-def _method_legend(figure: Any, *, has_paper: bool) -> None:
-    from matplotlib.lines import Line2D
-
     handles = [
         Line2D([], [], color=COLOURS[method], marker=MARKERS[method], ms=5, label=method)
         for method in METHODS
     ]
-    if has_paper:
-        handles.append(
-            Line2D([], [], color=PAPER_COLOUR, marker="x", ls="", mew=1.6, label="paper")
-        )
+    handles.append(Line2D([], [], color=PAPER_COLOUR, marker="x", ls="", mew=1.6, label="paper"))
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False)
+    return figure
 
 
 def draw_curves(
