@@ -6,15 +6,15 @@ import warnings
 import joblib
 import numpy as np
 import pytest
-from nearfield.reproduction.table2 import make_units
-from nearfield.reproduction.units import Store, run_units
 from sklearn.exceptions import ConvergenceWarning
 
 from nearfield import DistanceNeighborsClassifier, NearfieldClassifier
 from nearfield.benchmark import run_benchmark
 from nearfield.datasets import load_iris
 from nearfield.inference import Exchange, PathSampling
-from nearfield.reproduction.settings import Settings
+from nearfield.reproduction import Settings
+from nearfield.reproduction.errors import make_units
+from nearfield.runs import Store, run_units
 
 distributed = pytest.importorskip("distributed")
 

@@ -4,11 +4,10 @@ import os
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,8 +26,7 @@ FIRST_SEED = 1000
 PACKAGES = ("nearfield", "numpy", "scipy", "scikit-learn", "numba")
 
 
-@dataclass(frozen=True)
-class Suite:
+class Suite(NamedTuple):
     """The data sets and methods of a benchmark."""
 
     problems: tuple[Problem, ...] = PROBLEMS

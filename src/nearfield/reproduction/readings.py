@@ -124,8 +124,8 @@ def blocks(results: Results) -> list[str | Table]:
         "how the training set was drawn. Features may be raw, standardised or whitened principal "
         "components (Mahalanobis distance); the training set a stratified quarter, half or three "
         f"quarters, or a simple random quarter. Of the paper's {n_methods * len(names)} figures, "
-        f"between {total.min()} and {total.max()} lie within our range, most with {best}. d-nn is "
-        "fitted by pseudolikelihood here."
+        f"between {total.min()} and {total.max()} lie within our range, most with {best}. Fewer "
+        "test points widen the range. d-nn is fitted by pseudolikelihood here."
     )
     caption = f"The paper's figures within our range, of {n_methods} for each data set, by reading"
     return [text, Table("readings", caption, frame, columns, shown), *_details(frame)]

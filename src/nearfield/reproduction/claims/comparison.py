@@ -5,7 +5,7 @@ import pandas as pd
 
 from nearfield.reproduction import errors
 from nearfield.reproduction.claims.findings import Finding, verdict
-from nearfield.reproduction.figures import COLOURS, MARKERS, new_figure
+from nearfield.reproduction.figures import COLOURS, MARKERS, Series, draw_rows, legend_above
 from nearfield.reproduction.paper import KERNELS, TITLES
 from nearfield.reproduction.report import Figure, Table
 from nearfield.reproduction.settings import Settings
@@ -73,21 +73,14 @@ def _difference(wide: pd.DataFrame, name: str, method: str, reference: str) -> d
 
 
 def _draw(wide: pd.DataFrame, names: tuple[str, ...]):
-    figure, ax = new_figure(7.5, 4.2)
-    for place, method in enumerate(KERNELS):
-        found = [_difference(wide, name, method, "k-nn") for name in names]
-        ax.errorbar(
-            [row["difference"] for row in found],
-            np.arange(len(names)) + 0.2 * (place - 1),
-            xerr=[2.0 * row["error"] for row in found],
-            fmt=MARKERS[method],
-            color=COLOURS[method],
-            ms=5,
-            label=method,
-        )
+    series = {}
+    for method in KERNELS:
+        found = pd.DataFrame([_difference(wide, name, method, "k-nn") for name in names])
+        mean, margin = found["difference"], 2.0 * found["error"]
+        style = MARKERS[method], COLOURS[method]
+        series[method] = Series(mean, mean - margin, mean + margin, *style)
+    label = "error minus that of k-nn (percentage points; negative: better than k-nn)"
+    figure, ax = draw_rows([TITLES[name] for name in names], series, label)
     ax.axvline(0.0, color="0.4", lw=1.0)
-    ax.set_yticks(range(len(names)), [TITLES[name] for name in names])
-    ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.set_xlabel("error minus that of k-nn (percentage points; negative: better than k-nn)")
-    figure.legend(loc="outside upper center", ncols=3, frameon=False)
+    legend_above(figure)
     return figure

@@ -7,7 +7,7 @@ import pandas as pd
 
 from nearfield.reproduction import errors
 from nearfield.reproduction.claims.findings import FAILS, HOLDS, Finding
-from nearfield.reproduction.figures import ACCENTS, new_figure
+from nearfield.reproduction.figures import ACCENTS, Series, draw_rows, legend_above
 from nearfield.reproduction.paper import BENCHMARKS, TITLES
 from nearfield.reproduction.report import Figure, Table
 from nearfield.reproduction.settings import Settings
@@ -117,29 +117,18 @@ def _repulsion_text(pseudo: pd.DataFrame, full: pd.DataFrame) -> str:
 
 
 def _draw(data: pd.DataFrame):
-    figure, ax = new_figure(8.0, 6.0)
-    rows = np.arange(len(data))
+    series = {}
     styles = (("pseudo", "pseudolikelihood", "o"), ("full", "full posterior", "s"))
-    for place, (suffix, label, marker) in enumerate(styles):
+    for colour, (suffix, label, marker) in zip(ACCENTS, styles, strict=False):
         mean, sd = data[f"beta_mean_{suffix}"], data[f"beta_sd_{suffix}"]
-        ax.errorbar(
-            mean,
-            rows + 0.24 * (place - 0.5),
-            xerr=[np.minimum(sd, 0.9 * mean), sd],  # the axis is logarithmic
-            fmt=marker,
-            color=ACCENTS[place],
-            ms=5,
-            label=label,
-        )
+        low = np.maximum(mean - sd, 0.1 * mean)  # the axis is logarithmic
+        series[label] = Series(mean, low, mean + sd, marker, colour)
     names = [
         f"{TITLES[name]}, {method}"
         for name, method in zip(data["name"], data["method"], strict=True)
     ]
-    ax.set_yticks(rows, names)
-    ax.set_ylim(len(data) - 0.5, -0.5)
+    figure, ax = draw_rows(names, series, "beta: posterior mean ± sd")
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter("{x:g}")
-    ax.set_xlabel("beta: posterior mean ± sd")
-    ax.grid(axis="x", which="both", alpha=0.3)
-    figure.legend(loc="outside upper center", ncols=2, frameon=False)
+    legend_above(figure)
     return figure
