@@ -76,7 +76,7 @@ def test_splits_of_the_benchmark_run_on_the_cluster(finished, tmp_path):
         return frame[["split", "error", "log_loss"]].to_numpy()
 
     there = losses(tmp_path / "there")
-    assert any("run_task" in task for task in finished), finished
+    assert any("run_unit" in task for task in finished), finished
     with joblib.parallel_config(backend="threading", n_jobs=1):
         here = losses(tmp_path / "here")
     np.testing.assert_array_equal(there, here)
@@ -93,6 +93,6 @@ def test_splits_of_the_reproduction_run_on_the_cluster(finished, tmp_path):
         return json.dumps(result, sort_keys=True)
 
     there = errors(tmp_path / "there")
-    assert any("run" in task for task in finished), finished
+    assert any("run_unit" in task for task in finished), finished
     with joblib.parallel_config(backend="threading"):
         assert there == errors(tmp_path / "here")

@@ -116,13 +116,13 @@ def run_units(
         else:
             yield unit, result
     if missing:
-        tasks = (delayed(_run)(unit, store, place) for place, unit in enumerate(missing))
+        tasks = (delayed(_run_unit)(unit, store, place) for place, unit in enumerate(missing))
         parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
         for place, result in parallel(tasks):
             yield missing[place], result
 
 
-def _run(unit: Unit, store: Store, place: int) -> tuple[int, Result]:
+def _run_unit(unit: Unit, store: Store, place: int) -> tuple[int, Result]:
     started = time.process_time()
     result = unit.function(**unit.arguments, **unit.context)
     result = {**result, "cpu_seconds": time.process_time() - started}

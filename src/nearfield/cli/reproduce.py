@@ -46,9 +46,7 @@ class Prior(StrEnum):
 @one_line_errors
 def reproduce(
     what: Annotated[Part, typer.Argument(help="What to reproduce.")] = Part.all,
-    splits: Annotated[
-        int | None, typer.Option(min=1, help="Splits of each data set; 20, or 3 if quick.")
-    ] = None,
+    splits: Annotated[int, typer.Option(min=1, help="Splits of each data set.")] = 20,
     inference: Annotated[
         Inference | None,
         typer.Option(
@@ -70,7 +68,8 @@ def reproduce(
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A short run: 3 splits, short chains.")
+        bool,
+        typer.Option("--quick", help="A short run: pseudolikelihood, one prior, short chains."),
     ] = False,
     out: Annotated[Path, typer.Option(help="The folder for results.")] = Path("results"),
     data: Annotated[
@@ -102,7 +101,7 @@ def reproduce(
         settings = replace(
             standard,
             out=out,
-            n_splits=splits or standard.n_splits,
+            n_splits=splits,
             seed=seed,
             inference=str(inference or standard.inference),
             prior=str(prior or standard.prior),

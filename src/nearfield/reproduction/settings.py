@@ -105,11 +105,10 @@ class Settings:
 
 
 QUICK = Settings(
-    n_splits=3,
     inference="pseudolikelihood",
     prior="cut",
     long_data_sets=("iris", "wine"),
     reading_methods=("k-nn",),
     mixing_chain=Chain(300, 300, 20),
 )
-"""A short run: few splits, short chains."""
+"""A short run: pseudolikelihood, one prior, short chains."""
