@@ -93,11 +93,11 @@ ERRORS: Final = MappingProxyType(
 
 ERROR_REASONS: Final = MappingProxyType(
     {
-        "pima": "Whitened components contain all four in their range, but not near their means.",
+        "pima": "Within the range of whitened components; no reading has a mean near the paper's.",
         "glass": "53 training points; the paper does not say how six classes became four.",
         "iris": "One of the 112 test points is 0.9%.",
         "crabs": (
-            "A half of the data gives all four, whitened components three of them from a quarter."
+            "Half of the data gives all four; a quarter gives three, with whitened components."
         ),
         "wine": "One of the 133 test points is 0.8%.",
         "olive": (
