@@ -12,9 +12,9 @@ from nearfield import DistanceNeighborsClassifier, NearfieldClassifier
 from nearfield.benchmark import run_benchmark
 from nearfield.datasets import load_iris
 from nearfield.inference import Exchange, PathSampling
-from nearfield.reproduction.settings import Settings
-from nearfield.reproduction.table2 import make_units
-from nearfield.reproduction.units import Store, run_units
+from nearfield.reproduction import Settings
+from nearfield.reproduction.errors import make_units
+from nearfield.runs import Store, run_units
 
 distributed = pytest.importorskip("distributed")
 
@@ -76,7 +76,7 @@ def test_splits_of_the_benchmark_run_on_the_cluster(finished, tmp_path):
         return frame[["split", "error", "log_loss"]].to_numpy()
 
     there = losses(tmp_path / "there")
-    assert any("run_task" in task for task in finished), finished
+    assert any("run_unit" in task for task in finished), finished
     with joblib.parallel_config(backend="threading", n_jobs=1):
         here = losses(tmp_path / "here")
     np.testing.assert_array_equal(there, here)
@@ -84,14 +84,15 @@ def test_splits_of_the_benchmark_run_on_the_cluster(finished, tmp_path):
 
 def test_splits_of_the_reproduction_run_on_the_cluster(finished, tmp_path):
     settings = Settings(n_splits=1, inference="pseudolikelihood", prior="cut")
-    unit = next(unit for unit in make_units(settings) if unit.name == "iris-00-gaussian")
+    unit = make_units(["iris"], settings)[1]
+    assert unit.arguments["method"] == "d-nn1"
 
     def errors(folder):
-        ((_, result),) = run_units([unit], Store(folder), 2, lambda unit: None)
+        ((_, result),) = run_units([unit], Store(folder), 2)
         del result["cpu_seconds"]
         return json.dumps(result, sort_keys=True)
 
     there = errors(tmp_path / "there")
-    assert any("run" in task for task in finished), finished
+    assert any("run_unit" in task for task in finished), finished
     with joblib.parallel_config(backend="threading"):
         assert there == errors(tmp_path / "here")

@@ -1,6 +1,5 @@
 """The quality benchmark: that it resumes, ranks and reports as it says."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,17 @@ from sklearn.datasets import make_blobs
 from typer.testing import CliRunner
 
 from nearfield import benchmark
-from nearfield.benchmark import METHODS, PROBLEMS, Problem, methods, problems, ranks, report, run
+from nearfield.benchmark import (
+    METHODS,
+    PROBLEMS,
+    Problem,
+    Suite,
+    methods,
+    problems,
+    ranks,
+    report,
+    run,
+)
 from nearfield.datasets import load_iris, stratified_split
 
 LOSSES = ("error", "log_loss", "brier", "ece")
@@ -30,41 +39,40 @@ class _Fails:
         raise ValueError("cannot")
 
 
-@pytest.fixture
-def small(monkeypatch):
-    """Two problems, one of them without data, and three methods, one of which fails."""
-    chosen = {name: METHODS[name] for name in ("d-nn1", "k-nn")}
-    monkeypatch.setattr(run, "METHODS", chosen | {"broken": lambda shape, seed: _Fails()})
-    few = (Problem("blobs", _blobs, 0.4, "made up"), Problem("gone", _missing, 0.4, "nowhere"))
-    monkeypatch.setattr(run, "PROBLEMS", few)
-    monkeypatch.setattr(run, "_warm_up", lambda: None)
+def _broken(shape, seed):
+    return _Fails()
+
+
+SMALL = Suite(
+    problems=(Problem("blobs", _blobs, 0.4, "made up"), Problem("gone", _missing, 0.4, "nowhere")),
+    methods={"d-nn1": METHODS["d-nn1"], "k-nn": METHODS["k-nn"], "broken": _broken},
+)
 
 
 @pytest.mark.filterwarnings("ignore:Without gone")
-def test_a_stopped_run_goes_on_where_it_was(small, tmp_path):
-    first = benchmark.run_benchmark(tmp_path, n_splits=2, methods=["k-nn"])
+def test_a_stopped_run_goes_on_where_it_was(tmp_path):
+    first = benchmark.run_benchmark(tmp_path, suite=SMALL, n_splits=2, methods=["k-nn"])
     stamps = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/*.json")}
     assert len(stamps) == len(first) == 2
-    again = benchmark.run_benchmark(tmp_path, n_splits=3, methods=["k-nn", "d-nn1"])
+    again = benchmark.run_benchmark(tmp_path, suite=SMALL, n_splits=3, methods=["k-nn", "d-nn1"])
     assert len(again) == 6
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
 
 
-def test_data_that_is_not_there_is_left_out_with_a_warning(small, tmp_path):
+def test_data_that_is_not_there_is_left_out_with_a_warning(tmp_path):
     with pytest.warns(UserWarning, match="Without gone: Expected a file"):
-        results = benchmark.run_benchmark(tmp_path, n_splits=1, methods=["k-nn"])
+        results = benchmark.run_benchmark(tmp_path, suite=SMALL, n_splits=1, methods=["k-nn"])
     assert set(results["problem"]) == {"blobs"}
 
 
 @pytest.mark.filterwarnings("ignore:Without gone")
-def test_a_method_that_fails_is_recorded_and_stops_nothing(small, tmp_path):
-    results = benchmark.run_benchmark(tmp_path, n_splits=1).set_index("method")
+def test_a_method_that_fails_is_recorded_and_stops_nothing(tmp_path):
+    results = benchmark.run_benchmark(tmp_path, suite=SMALL, n_splits=1).set_index("method")
     assert results.loc["broken", "failure"] == "ValueError: cannot"
     assert results["failure"].isna().sum() == 2
     assert np.isfinite(results.loc["k-nn", list(LOSSES)].astype(float)).all()
-    record = json.loads((tmp_path / "blobs" / "00 k-nn.json").read_text())
-    assert record["versions"]["numpy"] == np.__version__
-    assert record["seed"] == run.FIRST_SEED
+    assert results.loc["k-nn", "versions"]["numpy"] == np.__version__
+    assert results.loc["k-nn", "seed"] == run.FIRST_SEED
 
 
 def test_unknown_names_are_refused(tmp_path):
@@ -244,14 +252,12 @@ def test_the_document_says_what_was_run_and_what_holds(tmp_path):
     assert (tmp_path / "benchmark.svg").read_text().lstrip().startswith("<?xml")
 
 
-@pytest.mark.filterwarnings("ignore:Without gone")
-def test_the_command_runs_and_reports(small, tmp_path, monkeypatch):
+def test_the_command_runs_and_reports(tmp_path):
     from nearfield.cli import app
 
-    arguments = ["benchmark", "--out", str(tmp_path / "runs"), "--splits", "1", "--method", "k-nn"]
-    arguments += ["--method", "d-nn1", "--document", str(tmp_path / "report.md")]
-    monkeypatch.setattr(report, "OURS", "d-nn1")
-    shown = CliRunner().invoke(app, arguments)
+    arguments = ["benchmark", "--out", str(tmp_path / "runs"), "--splits", "1"]
+    arguments += ["--problem", "iris", "--method", "k-nn", "--method", "nearfield"]
+    shown = CliRunner().invoke(app, [*arguments, "--document", str(tmp_path / "report.md")])
     assert shown.exit_code == 0, shown.output
     assert "Mean rank in log loss" in shown.output
     again = CliRunner().invoke(app, ["benchmark", "--out", str(tmp_path / "runs"), "--report-only"])

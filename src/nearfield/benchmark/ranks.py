@@ -29,9 +29,9 @@ def mean_ranks(results: pd.DataFrame, loss: str) -> pd.Series:
 def complete_table(results: pd.DataFrame, loss: str) -> pd.DataFrame:
     """Average a loss over splits: a row for each data set that all methods finished."""
     succeeded = results[results["failure"].isna()]
-    splits = succeeded.groupby(["problem", "split"])["method"].nunique()
-    whole = splits[splits == results["method"].nunique()].reset_index()[["problem", "split"]]
-    common = succeeded.merge(whole, on=["problem", "split"])
+    splits = succeeded.groupby(["problem", "seed"])["method"].nunique()
+    whole = splits[splits == results["method"].nunique()].reset_index()[["problem", "seed"]]
+    common = succeeded.merge(whole, on=["problem", "seed"])
     return common.pivot_table(index="problem", columns="method", values=loss, aggfunc="mean")
 
 

@@ -112,7 +112,7 @@ def _total_seconds(results):
 
 
 def _introduction(results):
-    splits = results.groupby("problem")["split"].nunique()
+    splits = results.groupby("problem")["seed"].nunique()
     span = (
         f"{splits.min()}" if splits.min() == splits.max() else f"{splits.min()} to {splits.max()}"
     )
@@ -191,7 +191,7 @@ def _how(results):
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     failures = results[results["failure"].notna()]
     failed = "".join(
-        f"\n- {row.method} failed on {row.problem}, split {row.split}: {row.failure}"
+        f"\n- {row.method} failed on {row.problem}, seed {row.seed}: {row.failure}"
         for row in failures.itertuples()
     )
     return (

@@ -1,10 +1,9 @@
-"""Runs of the benchmark: one small file for each data set, split and method."""
+"""Runs of the benchmark: one result for each data set, split and method."""
 
-import json
 import os
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -12,30 +11,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from nearfield import DistanceNeighborsClassifier, NearfieldClassifier
-from nearfield._files import replace_file
-from nearfield.benchmark.methods import METHODS, Shape
-from nearfield.benchmark.problems import PROBLEMS, Problem
+from nearfield.benchmark.methods import METHODS, Maker, Shape
+from nearfield.benchmark.problems import PROBLEMS, Data, Problem
 from nearfield.datasets import stratified_split
 from nearfield.reproduction.metrics import point_losses
+from nearfield.runs import Result, Store, Unit, run_units, watched
 
 FIRST_SEED = 1000
-"""Of the splits: the methods were made and tuned on others, with seeds below this."""
+"""Seed of the first split; methods were developed on splits with seeds below this."""
 
 PACKAGES = ("nearfield", "numpy", "scipy", "scikit-learn", "numba")
 
 
-class Task(NamedTuple):
-    """One method on one split of one data set, and the file that its result goes to."""
+class Suite(NamedTuple):
+    """The data sets and methods of a benchmark."""
 
-    problem: str
-    split: int
-    method: str
-    path: Path
+    problems: tuple[Problem, ...] = PROBLEMS
+    methods: Mapping[str, Maker] = METHODS
 
 
 def run_benchmark(
@@ -48,18 +43,19 @@ def run_benchmark(
     data_home: Path | None = None,
     n_jobs: int | None = None,
     verbose: int = 0,
+    suite: Suite | None = None,
 ) -> pd.DataFrame:
     """Run what is not yet in the folder, and return all results.
 
-    Stopped at any moment it loses at most what was under way; called again it goes on. The first
+    A run that was stopped loses at most what was under way; called again it continues. The first
     splits of all data sets come first, so that a run cut short is a smaller benchmark.
 
     Parameters
     ----------
     folder : str or path
-        Made if it is not there.
+        Created if missing.
     problems, methods : sequence of str, optional
-        Names among `PROBLEMS` and `METHODS`; all by default. Data that is not there is left out.
+        Names of data sets and methods; all by default. Data sets that are not there are left out.
     n_splits : int
         Stratified splits of each data set.
     seed : int
@@ -67,36 +63,43 @@ def run_benchmark(
     data_home : path, optional
         The folder with the spectra.
     n_jobs : int, optional
-        Tasks at a time. Times are measured best one at a time.
+        Units at a time. Times are most accurate with one.
     verbose : int
-        From 1 on, a line on standard error a task.
+        From 1 on, progress on standard error.
+    suite : Suite, optional
+        The data sets and methods to choose from; by default `PROBLEMS` and `METHODS`.
 
     Returns
     -------
     results : DataFrame
         As of `read_results`.
     """
-    folder = Path(folder)
-    chosen = _chosen([problem.name for problem in PROBLEMS], problems, "problems")
-    names = _chosen(list(METHODS), methods, "methods")
-    loaded = {}
-    for problem in PROBLEMS:
-        if problem.name in chosen:
+    suite = suite or Suite()
+    names = _chosen([problem.name for problem in suite.problems], problems, "problems")
+    makers = {
+        name: suite.methods[name] for name in _chosen(list(suite.methods), methods, "methods")
+    }
+    loaded = []
+    for problem in suite.problems:
+        if problem.name in names:
             try:
-                loaded[problem.name] = problem, problem.load(data_home)
+                loaded.append((problem, problem.load(data_home)))
             except FileNotFoundError as error:
                 warnings.warn(f"Without {problem.name}: {error}", stacklevel=2)
-    tasks = [
-        Task(name, split, method, folder / _slug(name) / f"{split:02d} {_slug(method)}.json")
+    units = [
+        Unit(
+            f"split {split + 1}",
+            _run_method,
+            {"problem": problem.name, "split": split, "method": method, "seed": seed + split},
+            {"size": problem.sizes(data[1]), "data": data, "maker": maker},
+        )
         for split in range(n_splits)
-        for name in loaded
-        for method in names
+        for problem, data in loaded
+        for method, maker in makers.items()
     ]
-    Parallel(n_jobs=n_jobs, verbose=10 * verbose)(
-        delayed(_run_task)(task, *loaded[task.problem], seed)
-        for task in tasks
-        if not task.path.exists()
-    )
+    results = run_units(units, Store(Path(folder)), n_jobs)
+    for _ in watched(results, units, "benchmark") if verbose else results:
+        pass
     return read_results(folder)
 
 
@@ -107,36 +110,37 @@ def read_results(folder: str | os.PathLike[str]) -> pd.DataFrame:
     -------
     results : DataFrame
         With columns problem, split, method, n_train, n_test, error, log_loss, brier, ece,
-        fit_seconds, predict_seconds, failure (text, or missing), seed, date and versions.
+        fit_seconds, predict_seconds, failure (text, or missing), seed (of the split), date and
+        versions.
     """
-    paths = sorted(Path(folder).glob("*/*.json"))
-    if not paths:
+    results = Store(Path(folder)).read_all()
+    if not results:
         raise FileNotFoundError(
             f"Expected results of the benchmark in {os.fspath(folder)!r}; there are none. "
             "Run the benchmark first."
         )
-    return pd.DataFrame([json.loads(path.read_text(encoding="utf-8")) for path in paths])
+    return pd.DataFrame(results)
 
 
-def _run_task(
-    task: Task, problem: Problem, data: tuple[NDArray[np.float64], NDArray[np.int64]], seed: int
-) -> None:
+def _run_method(
+    problem: str, split: int, method: str, seed: int, size: Any, data: Data, maker: Maker
+) -> Result:
+    """Measure a method on a split; a failure is recorded and stops nothing."""
     X, y = data
-    train, test = stratified_split(y, problem.sizes(y), random_state=seed + task.split)
-    record: dict[str, Any] = {
-        "problem": task.problem,
-        "split": task.split,
-        "method": task.method,
+    train, test = stratified_split(y, size, random_state=seed)
+    record: Result = {
+        "problem": problem,
+        "split": split,
+        "method": method,
         "n_train": len(train),
         "n_test": len(test),
-        "seed": seed + task.split,
+        "seed": seed,
         "date": time.strftime("%Y-%m-%d"),
         "versions": {package: version(package) for package in PACKAGES},
         "failure": None,
     }
     _warm_up()
-    shape = Shape(len(train), X.shape[1], int(np.bincount(y[train]).min()))
-    model = METHODS[task.method](shape, seed + task.split)
+    model = maker(Shape(len(train), X.shape[1], int(np.bincount(y[train]).min())), seed)
     try:
         # One core, as the goals have it, and no warning that would stop a long run.
         with threadpool_limits(limits=1), warnings.catch_warnings():
@@ -144,13 +148,12 @@ def _run_task(
             record |= _measure(model, X[train], y[train], X[test], y[test])
     except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
         record["failure"] = f"{type(error).__name__}: {error}"
-    task.path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(task.path, json.dumps(record, indent=1).encode())
+    return record
 
 
 @cache
 def _warm_up() -> None:
-    """Compile what is compiled, and import what is imported late, before anything is timed."""
+    """Compile kernels and import modules before anything is timed."""
     X, y = np.arange(24.0).reshape(12, 2) ** 0.5, np.arange(12) % 2
     for kernel in ("gaussian", "radius"):
         model = DistanceNeighborsClassifier(kernel, inference="pseudolikelihood").fit(X, y)
@@ -175,7 +178,3 @@ def _chosen(known: list[str], asked: Sequence[str] | None, what: str) -> list[st
     if unknown:
         raise ValueError(f"Expected {what} among {known}; got {unknown}. Choose from these.")
     return [name for name in known if name in asked]
-
-
-def _slug(name: str) -> str:
-    return "".join(c if c.isalnum() else "-" for c in name.lower())

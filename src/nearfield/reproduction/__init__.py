@@ -1,9 +1,9 @@
-"""The paper, reproduced: its tables, its figures and its claims, as experiments with a report.
+"""The paper, reproduced: its tables, figures and claims, computed and reported.
 
-In reading order: ``paper`` (what it prints), ``settings``, ``problems`` (data sets and their
-splits), ``units`` (one result, one file), ``experiment`` (one method on one split), ``metrics``,
-then a module a part (``table1``, ``table2``, ``spectra``, ``claims``), ``figures``, ``report`` and
-``page`` (Markdown, csv, JSON, PNG and a web page) and ``run``, which puts them in order.
+In reading order: ``paper`` (what it prints), ``settings``, ``problems`` (data sets and splits),
+``experiment`` (one method on one split), ``errors`` and ``readings`` (test errors over splits),
+``tables`` and ``claims`` (the sections), ``report``, and ``run``. Results are kept by
+`nearfield.runs`.
 """
 
 from nearfield.reproduction.metrics import point_losses

@@ -1,4 +1,4 @@
-"""One method on one split of one data set: what it predicts, and how good that is."""
+"""One method on one split of one data set: fit, predict, measure."""
 
 import copy
 import warnings
@@ -10,14 +10,14 @@ from scipy import stats
 from nearfield.reproduction.metrics import point_losses, predictive_entropy
 from nearfield.reproduction.paper import KERNELS, MAX_SIGMA, SPECTRA
 from nearfield.reproduction.problems import DataHome, Problem, split, stream
-from nearfield.reproduction.units import Result
+from nearfield.runs import Result
 
 PREDICTIVES = ("joint", "printed")
-_LEAST_MASS = 0.01  # below it, what a posterior says of beta >= 0 is not to be trusted
+_LEAST_MASS = 0.01  # of beta >= 0: with less, the truncated prior gets a fit of its own
 
 
 def run_nearest(name: str, index: int, seed: int, data_home: DataHome = None) -> Result:
-    """Measure k-nn with k by leave-one-out, and on spectra its errors for every k."""
+    """Measure k-nn with k by leave-one-out; on spectra, its errors for every k as well."""
     from nearfield.estimators import KNeighborsClassifierCV
 
     problem = split(name, index, seed, data_home)
@@ -27,7 +27,7 @@ def run_nearest(name: str, index: int, seed: int, data_home: DataHome = None) ->
     if name in SPECTRA:  # figures 1 and 2
         curves = {
             "leave_one_out_errors": model.cv_errors_.tolist(),
-            "test_errors": errors_of_every_k(model, problem),
+            "test_errors": _errors_of_every_k(model, problem),
         }
     return {
         "priors": {"": {"losses": {"votes": point_losses(probabilities, problem.test_labels)}}},
@@ -46,90 +46,59 @@ def run_distance(
     inference: str,
     prior: str,
     data_home: DataHome = None,
+    chain: tuple[int, int, int] | None = None,
 ) -> Result:
-    """Measure a d-nn model with both predictives, which share one posterior.
+    """Measure a d-nn model under one or both priors of beta, with both predictives.
 
-    With ``prior="both"`` the two priors share one fit as well: the posterior under the cut prior is
-    that under the paper's, given that beta >= 0.
+    The posterior under the truncated prior is the one under the paper's, given that beta >= 0, so
+    that with ``prior="both"`` one fit serves both.
     """
     problem = split(name, index, seed, data_home)
     random_state = stream(seed, name, method, index)
     first = "paper" if prior == "both" else prior
-    model = distance_model(name, method, inference, first, random_state)
-    complaints = fit_quietly(model, problem)
+    model = distance_model(name, method, inference, first, random_state, chain)
+    messages = fit_quietly(model, problem)
     posteriors = {first: model.posterior_}
     if prior == "both":
-        posteriors["cut"] = given_attraction(model.posterior_)
-        if posteriors["cut"] is None:  # too little of it is there to go by
-            again = distance_model(name, method, inference, "cut", random_state)
-            complaints += fit_quietly(again, problem)
+        posteriors["cut"] = _given_attraction(model.posterior_)
+        if posteriors["cut"] is None:
+            again = distance_model(name, method, inference, "cut", random_state, chain)
+            messages += fit_quietly(again, problem)
             posteriors["cut"] = again.posterior_
     return {
         "priors": {
-            prior: measure(model, posterior, problem) for prior, posterior in posteriors.items()
+            prior: _measure(model, posterior, problem) for prior, posterior in posteriors.items()
         },
-        "complaints": complaints,
+        "complaints": messages,
         "n_train": len(problem.train_labels),
         "n_test": len(problem.test_labels),
     }
 
 
-def given_attraction(posterior: Any) -> Any:
-    """Return the posterior given that beta >= 0, or None where that has next to no mass."""
-    from nearfield.inference import Posterior
-
-    keep = posterior.beta >= 0.0
-    mass = float(posterior.weight[keep].sum())
-    if mass < _LEAST_MASS:
-        return None
-    return Posterior.from_nodes(
-        posterior.beta[keep], posterior.scale[keep], posterior.weight[keep] / mass, "sigma"
-    )
-
-
-def measure(model: Any, posterior: Any, problem: Problem) -> Result:
-    """Predict the test points from a posterior, both ways; nothing is fitted again."""
-    from nearfield.prediction import Predictor
-
-    distances = model.metric_space_.distances_to(problem.test_features)
-    probabilities = {
-        predictive: Predictor(posterior, model.family_, model.labels_, predictive).probabilities(
-            distances
-        )
-        for predictive in PREDICTIVES
-    }
-    return {
-        "losses": {
-            predictive: point_losses(p, problem.test_labels)
-            for predictive, p in probabilities.items()
-        },
-        "errors_by_entropy": errors_by_entropy(probabilities["joint"], problem.test_labels),
-        "posterior": describe_posterior(posterior, model.posterior_.acceptance_rate),
-    }
-
-
-def distance_model(name: str, method: str, inference: str, prior: str, random_state: int) -> Any:
-    """Make a d-nn classifier as the paper has it for a data set."""
+def distance_model(
+    name: str, method: str, inference: str, prior: str, random_state: int, chain: Any = None
+) -> Any:
+    """Make a d-nn classifier with the paper's settings for a data set."""
     from nearfield.estimators import DistanceNeighborsClassifier
 
     return DistanceNeighborsClassifier(
         KERNELS[method],
-        inference=engine(name, inference),
+        inference=engine(name, inference, chain),
         prior_beta=beta_prior(prior),
         prior_sigma=sigma_prior(name),
         random_state=random_state,
     )
 
 
-def engine(name: str, inference: str) -> Any:
-    """Choose the engine; exchange as in the paper, one chain, longer for the olive oils."""
+def engine(name: str, inference: str, chain: tuple[int, int, int] | None = None) -> Any:
+    """Return the engine; exchange with one chain of the paper's length unless one is given."""
     from nearfield.inference import Exchange
 
     if inference != "exchange":
         return inference
-    if name == "olive-oil":
-        return Exchange(n_draws=30_000, n_burn=20_000, n_sweeps=1_000, n_chains=1)
-    return Exchange(n_draws=10_000, n_burn=10_000, n_sweeps=1_000, n_chains=1)
+    paper = (20_000, 30_000, 1_000) if name == "olive-oil" else (10_000, 10_000, 1_000)
+    n_burn, n_draws, n_sweeps = chain or paper
+    return Exchange(n_draws=n_draws, n_burn=n_burn, n_sweeps=n_sweeps, n_chains=1)
 
 
 def beta_prior(prior: str) -> Any:
@@ -143,34 +112,63 @@ def sigma_prior(name: str) -> Any:
 
 
 def fit_quietly(model: Any, problem: Problem) -> list[str]:
-    """Fit, and return what it warned of in place of a warning: the report tells."""
+    """Fit, and return the warnings as text for the report."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(problem.train_features, problem.train_labels)
     return [str(warning.message) for warning in caught]
 
 
-def describe_posterior(posterior: Any, acceptance_rate: float | None) -> Result:
-    """Summarise a posterior in a few numbers."""
+def _given_attraction(posterior: Any) -> Any:
+    """Return the posterior given that beta >= 0, or None where that has next to no mass."""
+    from nearfield.inference import Posterior
+
+    keep = posterior.beta >= 0.0
+    mass = float(posterior.weight[keep].sum())
+    if mass < _LEAST_MASS:
+        return None
+    return Posterior.from_nodes(
+        posterior.beta[keep], posterior.scale[keep], posterior.weight[keep] / mass, "sigma"
+    )
+
+
+def _measure(model: Any, posterior: Any, problem: Problem) -> Result:
+    """Measure both predictives on the test points, and summarise the posterior."""
+    from nearfield.prediction import Predictor
+
+    distances = model.metric_space_.distances_to(problem.test_features)
+    probabilities = {
+        predictive: Predictor(posterior, model.family_, model.labels_, predictive).probabilities(
+            distances
+        )
+        for predictive in PREDICTIVES
+    }
     mean, sd = posterior.mean(), posterior.sd()
     return {
-        "beta_mean": float(mean["beta"]),
-        "beta_sd": float(sd["beta"]),
-        "sigma_mean": float(mean["sigma"]),
-        "sigma_sd": float(sd["sigma"]),
-        "mass_below_zero": float(posterior.weight[posterior.beta < 0.0].sum()),
-        "acceptance_rate": acceptance_rate,
+        "losses": {
+            predictive: point_losses(p, problem.test_labels)
+            for predictive, p in probabilities.items()
+        },
+        "errors_by_entropy": _errors_by_entropy(probabilities["joint"], problem.test_labels),
+        "posterior": {
+            "beta_mean": float(mean["beta"]),
+            "beta_sd": float(sd["beta"]),
+            "sigma_mean": float(mean["sigma"]),
+            "sigma_sd": float(sd["sigma"]),
+            "mass_below_zero": float(posterior.weight[posterior.beta < 0.0].sum()),
+            "acceptance_rate": model.posterior_.acceptance_rate,
+        },
     }
 
 
-def errors_by_entropy(probabilities: Any, labels: Any, n_groups: int = 3) -> list[float]:
-    """Sort points by their predictive entropy; return the error of each group, the surest first."""
+def _errors_by_entropy(probabilities: Any, labels: Any) -> list[float]:
+    """Return the error of each third of the points, from the lowest predictive entropy on."""
     order = np.argsort(predictive_entropy(probabilities), kind="stable")
     is_wrong = probabilities.argmax(axis=1) != labels
-    return [float(is_wrong[part].mean()) for part in np.array_split(order, n_groups)]
+    return [float(is_wrong[third].mean()) for third in np.array_split(order, 3)]
 
 
-def errors_of_every_k(model: Any, problem: Problem) -> list[float]:
+def _errors_of_every_k(model: Any, problem: Problem) -> list[float]:
     """Return the test error of k-nn for every k that leave-one-out tried."""
     errors = []
     for k in range(1, len(model.cv_errors_) + 1):

@@ -4,12 +4,12 @@ Colours are those of Okabe and Ito, which colour-blind readers can tell apart; m
 their marker as well.
 """
 
-from collections.abc import Mapping
-from io import BytesIO
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from nearfield.reproduction.paper import METHODS, TITLES
 
@@ -30,47 +30,61 @@ def new_figure(width: float, height: float, **subplots: Any) -> tuple[Any, Any]:
     return figure, axes
 
 
-def to_png(figure: Any) -> bytes:
-    """Render a figure."""
-    buffer = BytesIO()
-    # No software version in the file: the same figure gives the same bytes.
-    figure.savefig(buffer, format="png", dpi=130, metadata={"Software": None})
-    return buffer.getvalue()
+class Series(NamedTuple):
+    """Values with an interval around each, and how they are drawn."""
+
+    value: ArrayLike
+    low: ArrayLike
+    high: ArrayLike
+    marker: str
+    colour: str
+
+
+def draw_rows(names: Sequence[str], series: Mapping[str, Series], xlabel: str) -> tuple[Any, Any]:
+    """Draw a row for each name, the series below each other in it; return figure and axes."""
+    figure, ax = new_figure(8.0, 1.6 + 0.17 * len(names) * (len(series) + 0.5))
+    step = 0.76 / len(series)
+    for place, (label, (value, low, high, marker, colour)) in enumerate(series.items()):
+        y = np.arange(len(names)) + step * (place - (len(series) - 1) / 2)
+        value, low, high = (np.asarray(values, dtype=np.float64) for values in (value, low, high))
+        style = {"fmt": marker, "color": colour, "ms": 5, "lw": 1.5, "label": label}
+        ax.errorbar(value, y, xerr=[value - low, high - value], **style)
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_xlabel(xlabel)
+    ax.grid(axis="x", which="both", alpha=0.3)
+    return figure, ax
+
+
+def legend_above(figure: Any) -> None:
+    """Put one legend of all that is labelled above the axes."""
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
 
 
 def draw_errors(summary: pd.DataFrame) -> Any:
     """Draw mean and range of the error of each method on each data set, and the paper's."""
-    names = list(dict.fromkeys(summary["name"]))
-    figure, ax = new_figure(8.0, 0.75 * len(names) + 1.6)
-    for row, name in enumerate(names):
-        for place, method in enumerate(METHODS):
-            cells = summary[(summary["name"] == name) & (summary["method"] == method)]
-            for _, cell in cells.iterrows():
-                y = row + 0.19 * (place - 1.5)
-                ax.plot([cell["min"], cell["max"]], [y, y], color=COLOURS[method], lw=1.5)
-                ax.plot(cell["mean"], y, MARKERS[method], color=COLOURS[method], ms=5)
-                ax.plot(cell["paper"], y, "x", color=PAPER_COLOUR, ms=6, mew=1.6)
-    ax.set_yticks(range(len(names)), [TITLES[name] for name in names])
-    ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.set_xlim(left=0)
-    ax.set_xlabel("test error (per cent)")
-    ax.grid(axis="x", alpha=0.3)
-    _method_legend(figure, has_paper=True)
-    return figure
-
-
-def _method_legend(figure: Any, *, has_paper: bool) -> None:
-    from matplotlib.lines import Line2D
-
-    handles = [
-        Line2D([], [], color=COLOURS[method], marker=MARKERS[method], ms=5, label=method)
-        for method in METHODS
-    ]
-    if has_paper:
-        handles.append(
-            Line2D([], [], color=PAPER_COLOUR, marker="x", ls="", mew=1.6, label="paper")
+    wide = summary.astype({"name": str, "method": str}).pivot(index="name", columns="method")
+    wide = wide.loc[list(dict.fromkeys(summary["name"]))]
+    series = {
+        method: Series(
+            wide["mean", method],
+            wide["min", method],
+            wide["max", method],
+            MARKERS[method],
+            COLOURS[method],
         )
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False)
+        for method in METHODS
+    }
+    names = [TITLES[name] for name in wide.index]
+    figure, ax = draw_rows(names, series, "test error (per cent)")
+    for place, method in enumerate(METHODS):
+        y = np.arange(len(names)) + 0.19 * (place - 1.5)
+        label = "paper" if place == 0 else None
+        ax.plot(wide["paper", method], y, "x", color=PAPER_COLOUR, ms=6, mew=1.6, label=label)
+    ax.set_xlim(left=0)
+    legend_above(figure)
+    return figure
 
 
 def draw_curves(

@@ -1,4 +1,4 @@
-"""The data sets of the paper as problems: features, labels, and the split to train and test on."""
+"""The paper's data sets, and their splits into training and test points."""
 
 import os
 import zlib
@@ -15,7 +15,7 @@ DataHome = str | os.PathLike[str] | None
 
 
 class Problem(NamedTuple):
-    """One split of one data set."""
+    """Training and test points of one split."""
 
     train_features: NDArray[np.float64]
     train_labels: NDArray[np.int64]
@@ -24,7 +24,7 @@ class Problem(NamedTuple):
 
 
 def load(name: str, data_home: DataHome = None):
-    """Load a data set as a Bunch; FileNotFoundError if it is of spectra that are not there."""
+    """Load a data set as a Bunch; FileNotFoundError for spectra that are not in the folder."""
     if name == "meat":
         return datasets.load_meat(data_home)
     if name == "olive-oil":
@@ -33,7 +33,7 @@ def load(name: str, data_home: DataHome = None):
 
 
 def split(name: str, index: int, seed: int, data_home: DataHome = None) -> Problem:
-    """Make the split with that index: the paper's training sizes, stratified."""
+    """Draw a stratified split with the paper's number of training points."""
     bunch = load(name, data_home)
     labels: NDArray[Any] = bunch.target
     size: int | float | Mapping[Any, int] = TRAIN_SHARE
@@ -47,7 +47,14 @@ def split(name: str, index: int, seed: int, data_home: DataHome = None) -> Probl
     return Problem(bunch.data[train], bunch.target[train], bunch.data[test], bunch.target[test])
 
 
+def petals(problem: Problem) -> Problem:
+    """Keep the length and width of the petals of iris."""
+    return problem._replace(
+        train_features=problem.train_features[:, 2:4], test_features=problem.test_features[:, 2:4]
+    )
+
+
 def stream(seed: int, *names: str | int) -> int:
-    """Give a seed of its own to what is named, the same in every run."""
+    """Derive a seed from the run's seed and the names of an experiment."""
     words = [zlib.crc32(str(name).encode()) for name in names]
     return int(np.random.SeedSequence([seed, *words]).generate_state(1)[0])

@@ -1,4 +1,4 @@
-"""All parts in their order: run what is not there yet, write as it goes."""
+"""Run the parts of a reproduction, writing results and report as they arrive."""
 
 import time
 from collections import Counter
@@ -6,44 +6,39 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from nearfield.reproduction import claims, spectra, table1, table2
+from nearfield.reproduction import claims, tables
 from nearfield.reproduction.paper import SPECTRA
-from nearfield.reproduction.report import write_part, write_report
-from nearfield.reproduction.sections import Section
+from nearfield.reproduction.report import Section, write_report, write_section
 from nearfield.reproduction.settings import Settings
-from nearfield.reproduction.units import Result, Store, Unit, run_units
-from nearfield.reproduction.watch import progress
+from nearfield.runs import Results, Store, Unit, run_units, watched
 
 PARTS = ("table1", "table2", "meat", "olive-oil", "claims")
-
-Results = list[tuple[Unit, Result]]
-
-_SECONDS_BETWEEN = 20.0  # between two versions of a part that is not done
+_SECONDS_BETWEEN = 20.0  # between two versions of an unfinished section
 
 
-class _Part(NamedTuple):
-    """A part: its work, and what makes a section of what came of it."""
+class Part(NamedTuple):
+    """The work of a part, and how its section is made from the results."""
 
     make_units: Callable[[Settings], list[Unit]]
     build: Callable[[Results, Settings], Section]
 
 
-_WORK = {
-    "table1": _Part(lambda settings: [], lambda _, settings: table1.build(settings.data_home)),
-    "table2": _Part(table2.make_units, table2.build),
-    "claims": _Part(claims.make_units, claims.build),
+_PARTS = {
+    "table1": Part(lambda settings: [], lambda _, settings: tables.table1(settings.data_home)),
+    "table2": Part(tables.table2_units, tables.table2),
+    "claims": Part(claims.make_units, claims.build),
     **{
-        name: _Part(partial(spectra.make_units, name), partial(spectra.build, name))
+        name: Part(partial(tables.spectra_units, name), partial(tables.spectra, name))
         for name in SPECTRA
     },
 }
 
 
 def reproduce(parts: Sequence[str], settings: Settings) -> Iterator[Section]:
-    """Reproduce parts of the paper, writing each to the folder of the settings.
+    """Reproduce parts of the paper and write the report to the folder of the settings.
 
-    What an earlier run with the same settings has found is not done again. The report is written
-    anew whenever a data set, or a claim, is done.
+    Results of an earlier run with the same settings are used again. The report is updated whenever
+    all units of a data set, or of a claim, are done.
 
     Parameters
     ----------
@@ -54,58 +49,54 @@ def reproduce(parts: Sequence[str], settings: Settings) -> Iterator[Section]:
     Yields
     ------
     section : Section
-        Each part, when it is done and written.
+        Each part, when it is written.
     """
     unknown = [part for part in parts if part not in PARTS]
     if unknown:
         raise ValueError(f"Expected parts among {PARTS}; got {unknown}. Choose some of them.")
-    for part in parts:
+    for name in parts:
         try:
-            units = _WORK[part].make_units(settings)
+            units = _PARTS[name].make_units(settings)
         except FileNotFoundError as error:
-            if part not in SPECTRA:
+            if name not in SPECTRA:
                 raise
-            section = spectra.missing(part, error)
+            section = tables.missing_spectra(name, error)
             _write(section, settings, [])
         else:
-            section = _run(part, units, settings)
+            section = _run(name, _PARTS[name], units, settings)
         yield section
 
 
-def _run(part: str, units: list[Unit], settings: Settings) -> Section:
-    """Do the work of a part; write it whenever a group is done, but not all the time."""
+def _run(name: str, part: Part, units: list[Unit], settings: Settings) -> Section:
+    """Do the work of a part; write the groups that are done from time to time and when stopped."""
     store = Store(settings.out / "units", settings.is_fresh)
     waiting = Counter(unit.group for unit in units)
     results: Results = []
     n_written, written_at = 0, -_SECONDS_BETWEEN
 
+    def build(pairs: Results) -> Section:
+        section = part.build(pairs, settings)
+        _write(section, settings, pairs)
+        return section
+
     def done() -> Results:
         return [pair for pair in results if waiting[pair[0].group] == 0]
 
     try:
-        with progress(units, part) as on_done:
-            for unit, result in run_units(units, store, settings.n_jobs, on_done):
-                results.append((unit, result))
-                waiting[unit.group] -= 1
-                is_due = time.monotonic() - written_at >= _SECONDS_BETWEEN
-                if waiting[unit.group] == 0 and is_due and len(results) < len(units):
-                    _build(part, done(), settings)
-                    n_written, written_at = len(done()), time.monotonic()
-    except BaseException:  # a stop, most likely: write what is known
+        for unit, result in watched(run_units(units, store, settings.n_jobs), units, name):
+            results.append((unit, result))
+            waiting[unit.group] -= 1
+            is_due = time.monotonic() - written_at >= _SECONDS_BETWEEN
+            if waiting[unit.group] == 0 and is_due and len(results) < len(units):
+                build(done())
+                n_written, written_at = len(done()), time.monotonic()
+    except BaseException:  # most likely Ctrl-C
         if len(done()) > n_written:
-            _build(part, done(), settings)
+            build(done())
         raise
-    return _build(part, results, settings)
-
-
-def _build(part: str, results: Results, settings: Settings) -> Section:
-    section = _WORK[part].build(results, settings)
-    _write(section, settings, results)
-    return section
+    return build(results)
 
 
 def _write(section: Section, settings: Settings, results: Results) -> None:
-    seconds = {unit.file_name: result["cpu_seconds"] for unit, result in results}
-    timings = {"cpu_seconds": sum(seconds.values()) if seconds else None, "units": seconds}
-    write_part(settings.out, section, settings, timings)
+    write_section(section, settings, results)
     write_report(settings.out, PARTS)

@@ -1,14 +1,26 @@
-"""What a run is asked to do."""
+"""Settings of a reproduction."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nearfield._checks import check_whole
+from nearfield.reproduction.paper import BENCHMARKS, METHODS, SPECTRA
 
 INFERENCES = ("path", "exchange", "pseudolikelihood")
 PRIORS = ("cut", "paper", "both")
+
+
+class Chain(NamedTuple):
+    """Lengths of a chain: iterations of burn-in, draws kept, auxiliary sweeps."""
+
+    n_burn: int
+    n_draws: int
+    n_sweeps: int
+
+
+MIXING_CHAIN = Chain(n_burn=1_000, n_draws=2_000, n_sweeps=100)
 
 
 @dataclass(frozen=True)
@@ -18,24 +30,35 @@ class Settings:
     Parameters
     ----------
     out : path
-        The folder that results go to, and that a stopped run goes on from.
+        The folder of the results; a stopped run continues from it.
     n_splits : int
-        Stratified splits of each data set.
+        Splits of each data set into training and test points.
     seed : int
-        Of the splits and of all that is drawn.
+        Seed of the splits and of all draws.
     inference : {"path", "exchange", "pseudolikelihood"}
-        How the posterior is found. Exchange has the paper's settings.
+        The engine that computes posteriors.
     prior : {"both", "cut", "paper"}
-        The prior of beta: N(0, 50^2) as in the paper, the same cut to beta >= 0, or one after the
-        other. The tables show the cut one unless the paper's is asked for alone.
+        The prior of beta: N(0, 50^2) as in the paper, the same truncated to beta >= 0, or both.
+        The tables show the truncated one unless the paper's is chosen alone.
     n_jobs : int
-        Splits to run at a time; -1 for one a core.
+        Units of work at a time; -1 for one per core.
     data_home : path, optional
         The folder with the spectra; by default the environment variable NEARFIELD_DATA.
-    is_quick : bool
-        A short look: fewer splits, and shorter chains in the claims.
     is_fresh : bool
-        Whether to do again what is already there.
+        Whether to ignore results that are already in the folder.
+    data_sets : tuple of str
+        Benchmark data sets to include.
+    long_data_sets : tuple of str
+        Data sets of the two long experiments: mixing of chains, pseudolikelihood against the full
+        posterior.
+    reading_methods : tuple of str
+        Methods to run under other readings of the paper.
+    paper_chain : Chain, optional
+        Lengths of chains with ``inference="exchange"``; by default the paper's.
+    mixing_chain : Chain
+        Lengths of the chains whose mixing is compared.
+    n_intruder_distances, n_grid : int
+        Resolution of the experiments on outliers and on predictive entropy.
     """
 
     out: Path = Path("results")
@@ -45,37 +68,47 @@ class Settings:
     prior: str = "both"
     n_jobs: int = -1
     data_home: str | os.PathLike[str] | None = None
-    is_quick: bool = False
     is_fresh: bool = False
+    data_sets: tuple[str, ...] = BENCHMARKS
+    long_data_sets: tuple[str, ...] = (*BENCHMARKS, *SPECTRA)
+    reading_methods: tuple[str, ...] = METHODS
+    paper_chain: Chain | None = None
+    mixing_chain: Chain = MIXING_CHAIN
+    n_intruder_distances: int = 30
+    n_grid: int = 90
 
     def __post_init__(self) -> None:
         check_whole(self.n_splits, "n_splits", minimum=1)
         check_whole(self.seed, "seed", minimum=0)
-        for name, choices in (("inference", INFERENCES), ("prior", PRIORS)):
-            value = getattr(self, name)
-            if value not in choices:
-                raise ValueError(
-                    f"Expected {name} among {choices}; got {name}={value!r}. Choose one of them."
-                )
+        for name, values, choices in (
+            ("inference", (self.inference,), INFERENCES),
+            ("prior", (self.prior,), PRIORS),
+            ("data_sets", self.data_sets, BENCHMARKS),
+            ("reading_methods", self.reading_methods, METHODS),
+        ):
+            unknown = [value for value in values if value not in choices]
+            if unknown:
+                raise ValueError(f"Expected {name} among {choices}; got {', '.join(unknown)}.")
         if self.n_jobs == 0:
             raise ValueError("Expected n_jobs >= 1, or -1 for every core; got n_jobs=0.")
         object.__setattr__(self, "out", Path(self.out))
 
     @property
-    def priors(self) -> tuple[str, ...]:
-        """The priors to run; the first is the one of the tables."""
-        return ("cut", "paper") if self.prior == "both" else (self.prior,)
+    def main_prior(self) -> str:
+        """The prior of beta that the tables show."""
+        return "paper" if self.prior == "paper" else "cut"
 
     def record(self) -> dict[str, Any]:
-        """Write down what decides the results, for the report."""
-        return {
-            "splits": self.n_splits,
-            "seed": self.seed,
-            "inference": self.inference,
-            "prior": self.prior,
-            "quick": self.is_quick,
-        }
+        """Return the settings that decide the results."""
+        elsewhere = ("out", "n_jobs", "data_home", "is_fresh")
+        return {name: value for name, value in asdict(self).items() if name not in elsewhere}
 
 
-QUICK = Settings(n_splits=3, inference="pseudolikelihood", prior="cut", is_quick=True)
-"""A short look at the whole."""
+QUICK = Settings(
+    inference="pseudolikelihood",
+    prior="cut",
+    long_data_sets=("iris", "wine"),
+    reading_methods=("k-nn",),
+    mixing_chain=Chain(300, 300, 20),
+)
+"""A short run: pseudolikelihood, one prior, short chains."""

@@ -1,7 +1,7 @@
-"""The checkable sentences of the paper, each an experiment with a verdict; one file a claim.
+"""The checkable claims of the paper, one module each.
 
-A claim's module has ``TITLE``, ``make_units(settings)``, the work, and ``judge(results,
-settings)``, which makes a `Claim` of what came of it.
+A claim's module has ``TITLE``, ``QUOTE`` and ``PLACE`` (the paper's words and where they are),
+``make_units(settings)``, the work, and ``judge(results, settings)``, which returns a `Finding`.
 """
 
 from types import ModuleType
@@ -16,9 +16,9 @@ from nearfield.reproduction.claims import (
     pseudolikelihood,
     uncertainty,
 )
-from nearfield.reproduction.sections import Section, Table
+from nearfield.reproduction.report import Figure, Section, Table
 from nearfield.reproduction.settings import Settings
-from nearfield.reproduction.units import Result, Unit
+from nearfield.runs import Results, Unit
 
 CLAIMS: tuple[ModuleType, ...] = (
     exchange,
@@ -35,23 +35,23 @@ def make_units(settings: Settings) -> list[Unit]:
     return [unit for claim in CLAIMS for unit in claim.make_units(settings)]
 
 
-def build(results: list[tuple[Unit, Result]], settings: Settings) -> Section:
+def build(results: Results, settings: Settings) -> Section:
     """Judge every claim whose work is done."""
-    judged = []
+    records: list[dict[str, str]] = []
+    details: list[str | Table | Figure] = []
     for claim in CLAIMS:
         own = [pair for pair in results if pair[0].group == claim.TITLE]
         if own:
-            judged.append(claim.judge(own, settings))
-    shown = pd.DataFrame(
-        [
-            {"claim": claim.title, "verdict": claim.verdict, "in short": claim.finding}
-            for claim in judged
-        ]
-    )
-    blocks: list = [
-        "Sentences of the paper that can be checked, each with an experiment and a verdict.",
-        Table("claims", "The verdicts", shown, shown),
+            verdict, summary, blocks = claim.judge(own, settings)
+            records.append({"claim": claim.TITLE, "verdict": verdict, "summary": summary})
+            details += [
+                f"### {claim.TITLE}\n\n> {claim.QUOTE}\n>\n> {claim.PLACE}\n\n"
+                f"**Verdict: {verdict}.** {summary}",
+                *blocks,
+            ]
+    columns = {"claim": "{claim}", "verdict": "{verdict}", "finding": "{summary}"}
+    lead: list[str | Table] = [
+        "Statements of the paper that can be tested, each with an experiment and a verdict.",
+        Table("claims", "Verdicts", pd.DataFrame(records), columns),
     ]
-    for claim in judged:
-        blocks += claim.to_blocks()
-    return Section("claims", "Claims", blocks)
+    return Section("claims", "Claims", lead, details)

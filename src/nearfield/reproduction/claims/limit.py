@@ -1,37 +1,33 @@
-"""Whether the modal class of the neighbourhood has probability one as beta grows."""
+"""Claim: as beta grows, the modal class of the neighbourhood gets probability one."""
 
 import numpy as np
 import pandas as pd
 
-from nearfield.reproduction.claims._claim import Claim, verdict
+from nearfield.reproduction.claims.findings import Finding, verdict
 from nearfield.reproduction.experiment import distance_model, fit_quietly
 from nearfield.reproduction.figures import COLOURS, new_figure
 from nearfield.reproduction.paper import KERNELS
 from nearfield.reproduction.problems import split, stream
-from nearfield.reproduction.sections import Figure, Table
+from nearfield.reproduction.report import Figure, Table
 from nearfield.reproduction.settings import Settings
-from nearfield.reproduction.units import Result, Unit
+from nearfield.runs import Result, Results, Unit
 
 TITLE = "The limit of a large beta"
 QUOTE = "In the limit as β → ∞, the modal class label in the neighbourhood set has probability 1."
+PLACE = "Section 3, comment 4"
 BETAS = np.geomspace(0.1, 1e6, 43)
 PREDICTIVES = ("printed", "joint")
 
 
 def make_units(settings: Settings) -> list[Unit]:
-    """List one run a kernel, on the first split of wine."""
-    return [
-        Unit(
-            TITLE, f"limit-{KERNELS[method]}", run_limit, {"method": method, "seed": settings.seed}
-        )
-        for method in KERNELS
-    ]
+    """List each kernel, on the first split of wine."""
+    return [Unit(TITLE, run_limit, {"method": method, "seed": settings.seed}) for method in KERNELS]
 
 
 def run_limit(method: str, seed: int) -> Result:
-    """Raise beta at the posterior mean of sigma and watch the modal class of each test point.
+    """Follow the probability of each test point's modal class as beta grows.
 
-    The modal class is that with the most weight among the neighbours, as the paper prints it.
+    sigma is its posterior mean; the modal class has the largest weight among the neighbours.
     """
     from nearfield.inference import Posterior
     from nearfield.prediction import Predictor
@@ -61,59 +57,50 @@ def run_limit(method: str, seed: int) -> Result:
     }
 
 
-def judge(results: list[tuple[Unit, Result]], settings: Settings) -> Claim:
-    """Count the test points whose modal class has all probability at the largest beta."""
+def judge(results: Results, settings: Settings) -> Finding:
+    """Count the test points whose modal class has probability one at the largest beta."""
     curves = {
         (unit.arguments["method"], predictive): np.array(result["modal_probability"][predictive])
         for unit, result in results
         for predictive in PREDICTIVES
     }
-    data = pd.DataFrame(
-        [
-            _row(method, predictive, curves[method, predictive])
-            for method in KERNELS
-            for predictive in PREDICTIVES
-        ]
+    keys = [(method, predictive) for method in KERNELS for predictive in PREDICTIVES]
+    data = pd.DataFrame([_record(*key, curves[key]) for key in keys])
+    printed, joint = (data[data["predictive"] == kind]["at_one"] for kind in PREDICTIVES)
+    summary = (
+        f"At beta = 10⁶ the modal class has probability one for {printed.min():.1%} to "
+        f"{printed.max():.1%} of the test points of wine with the printed predictive. With the "
+        f"joint predictive, whose coupling includes the in-weights, {joint.min():.1%} to "
+        f"{joint.max():.1%}: for the others a different class has the largest support."
     )
-    printed, joint = (data[data["predictive"] == kind]["share at one"] for kind in PREDICTIVES)
-    finding = (
-        f"With the paper's predictive {printed.min():.1%} to {printed.max():.1%} of the test "
-        "points of wine have their modal class at probability one when beta is 10⁶, ties apart. "
-        "With the predictive of the joint, which counts how much the neighbours listen "
-        f"to the new point as well, {joint.min():.1%} to {joint.max():.1%}: for the rest another "
-        "class has the most coupling."
+    columns = {
+        "method": "{method}",
+        "predictive": "{predictive}",
+        "beta = 1": "{mean_1:.3f}",
+        "beta = 10": "{mean_10:.3f}",
+        "beta = 100": "{mean_100:.3f}",
+        "beta = 10⁶": "{mean_1000000:.3f}",
+        "share of points at one": "{at_one:.3f}",
+    }
+    table = Table("claim-limit", "Probability of the modal class, mean over points", data, columns)
+    drawing = Figure(
+        "claim-limit",
+        "Probability of the modal class of each test point of wine as beta grows (thin) and its "
+        "mean (thick), with the printed predictive",
+        lambda: _draw({method: curves[method, "printed"] for method in KERNELS}),
     )
-    shown = data.copy()
-    for column in data.columns[2:]:
-        shown[column] = [f"{value:.3f}" for value in data[column]]
-    caption = "Probability of the modal class, mean over test points"
-    return Claim(
-        TITLE,
-        QUOTE,
-        "Section 3, comment 4",
-        verdict(float(printed.min()), most=0.95),
-        finding,
-        [
-            Table("claim-limit", caption, shown, data),
-            Figure(
-                "claim-limit",
-                "Probability of the modal class of each test point of wine as beta grows (thin), "
-                "and their mean (thick); the paper's predictive",
-                lambda: _draw({method: curves[method, "printed"] for method in KERNELS}),
-            ),
-        ],
-    )
+    return Finding(verdict(float(printed.min()), most=0.95), summary, [table, drawing])
 
 
-def _row(method: str, predictive: str, probabilities: np.ndarray) -> dict:
+def _record(method: str, predictive: str, probabilities: np.ndarray) -> dict:
     return {
         "method": method,
         "predictive": predictive,
         **{
-            f"mean at beta {beta:g}": float(probabilities[np.abs(BETAS - beta).argmin()].mean())
-            for beta in (1.0, 10.0, 100.0, 1e6)
+            f"mean_{beta}": float(probabilities[np.abs(BETAS - beta).argmin()].mean())
+            for beta in (1, 10, 100, 1_000_000)
         },
-        "share at one": float((probabilities[-1] > 0.999).mean()),
+        "at_one": float((probabilities[-1] > 0.999).mean()),
     }
 
 

@@ -1,21 +1,20 @@
-"""Whether d-nn treats an outlier more robustly than k-nn.
+"""Claim: d-nn is robust to outliers.
 
-Two points are moved in turn. A training point of another class, put beside a test point and then
-moved away: how soon does it lose its say? And the test point itself, moved away from all the
-training points: does the method stop being sure?
+Two experiments on the petals of iris. A training point of another class is placed beside a test
+point and moved away. Then the test point itself is moved away from all training points.
 """
 
 import numpy as np
 import pandas as pd
 
-from nearfield.reproduction.claims._claim import FAILS, HOLDS, IN_PART, Claim
+from nearfield.reproduction.claims.findings import FAILS, HOLDS, IN_PART, Finding
 from nearfield.reproduction.experiment import distance_model, fit_quietly
 from nearfield.reproduction.figures import COLOURS, new_figure
-from nearfield.reproduction.paper import KERNELS, METHODS
-from nearfield.reproduction.problems import Problem, split, stream
-from nearfield.reproduction.sections import Figure, Table
+from nearfield.reproduction.paper import METHODS
+from nearfield.reproduction.problems import Problem, petals, split, stream
+from nearfield.reproduction.report import Figure, Table
 from nearfield.reproduction.settings import Settings
-from nearfield.reproduction.units import Result, Unit
+from nearfield.runs import Result, Results, Unit
 
 TITLE = "Outliers"
 QUOTE = (
@@ -24,130 +23,102 @@ QUOTE = (
     "have a relatively smaller weight. … Our approach is robust to outliers whereas the nearest "
     "neighbour approaches will always have an outlying point having neighbours."
 )
-INTRUDER_DISTANCES = np.linspace(0.02, 1.5, 30)
+PLACE = "Section 3, comment 1, and section 6"
+NEAREST, FARTHEST = 0.02, 1.5  # distances of the intruder, in standard deviations
 OUTLIER_DISTANCES = np.geomspace(0.1, 100.0, 40)
-PETALS = [2, 3]
 HOST, INTRUDER = 0, 2  # setosa, virginica
-SURE = 0.9
+CONFIDENT = 0.9
 
 
 def make_units(settings: Settings) -> list[Unit]:
-    """List one run a method."""
-    return [
-        Unit(TITLE, f"outlier-{method}", run_outlier, {"method": method, "seed": settings.seed})
-        for method in METHODS
-    ]
+    """List each method."""
+    arguments = {"seed": settings.seed, "n_distances": settings.n_intruder_distances}
+    return [Unit(TITLE, run_outlier, {"method": method, **arguments}) for method in METHODS]
 
 
-def run_outlier(method: str, seed: int) -> Result:
-    """Follow the probabilities of one test point while a point moves, two features of iris."""
-    problem = _petals(split("iris", 0, seed))
-    centre = problem.train_features[problem.train_labels == HOST].mean(axis=0)
+def run_outlier(method: str, seed: int, n_distances: int) -> Result:
+    """Follow the probabilities of a test point as the intruder, then the point itself, moves."""
+    from sklearn.preprocessing import StandardScaler
+
+    problem = petals(split("iris", 0, seed))
+    train = StandardScaler().fit_transform(problem.train_features)
+    labels = problem.train_labels
+    centre = train[labels == HOST].mean(axis=0)
     direction = np.array([-1.0, -1.0]) / np.sqrt(2.0)  # away from the other classes
+    distances = np.linspace(NEAREST, FARTHEST, n_distances)
     intruded = []
-    for distance in INTRUDER_DISTANCES:
-        other = Problem(
-            np.vstack([problem.train_features, centre + distance * direction]),
-            np.append(problem.train_labels, INTRUDER),
-            centre[None],
-            np.array([HOST]),
-        )
-        intruded.append(float(_fit(method, other, seed).predict_proba(centre[None])[0, HOST]))
-    model = _fit(method, problem, seed)
+    for distance in distances:
+        points = np.vstack([train, centre + distance * direction])
+        model = _fit(method, points, np.append(labels, INTRUDER), seed)
+        intruded.append(float(model.predict_proba(centre[None])[0, HOST]))
+    model = _fit(method, train, labels, seed)
     far = centre + OUTLIER_DISTANCES[:, None] * direction
-    result = {"intruded": intruded, "far": model.predict_proba(far).max(axis=1).tolist()}
-    if method != "k-nn":
-        result["score"] = model.outlier_score(far).tolist()
-    return result
+    return {
+        "distances": distances.tolist(),
+        "intruded": intruded,
+        "far": model.predict_proba(far).max(axis=1).tolist(),
+        "score": [] if method == "k-nn" else model.outlier_score(far).tolist(),
+    }
 
 
-def _petals(problem: Problem) -> Problem:
-    """Take two features, in units of their standard deviation."""
-    train, test = problem.train_features[:, PETALS], problem.test_features[:, PETALS]
-    mean, sd = train.mean(axis=0), train.std(axis=0)
-    return Problem(
-        (train - mean) / sd, problem.train_labels, (test - mean) / sd, problem.test_labels
-    )
-
-
-def _fit(method: str, problem: Problem, seed: int):
+def _fit(method: str, features: np.ndarray, labels: np.ndarray, seed: int):
     from nearfield.estimators import KNeighborsClassifierCV
 
     if method == "k-nn":
-        model = KNeighborsClassifierCV(standardize=False)
-        return model.fit(problem.train_features, problem.train_labels)
+        return KNeighborsClassifierCV(standardize=False).fit(features, labels)
     model = distance_model("iris", method, "pseudolikelihood", "cut", stream(seed, "outlier"))
-    fit_quietly(model.set_params(standardize=False), problem)
+    fit_quietly(model.set_params(standardize=False), Problem(features, labels, features, labels))
     return model
 
 
-def judge(results: list[tuple[Unit, Result]], settings: Settings) -> Claim:
-    """Ask how far an intruder is heard, and whether anybody doubts far away."""
+def judge(results: Results, settings: Settings) -> Finding:
+    """Ask how much an intruder lowers the probability, and whether confidence falls far away."""
     found = {unit.arguments["method"]: result for unit, result in results}
-    data = pd.DataFrame([_row(method, found[method]) for method in METHODS])
-    return Claim(
-        TITLE,
-        QUOTE,
-        "Section 3, comment 1, and section 6",
-        *_find(data),
-        [
-            Table(
-                "claim-outlier",
-                "Iris, two features; distances in standard deviations",
-                _shown(data),
-                data,
-            ),
-            Figure(
-                "claim-outlier",
-                "A training point of another class moves away from a test point (left); the test "
-                "point moves away from all training points (right)",
-                lambda: _draw(found),
-            ),
-        ],
+    data = pd.DataFrame([_record(method, found[method]) for method in METHODS])
+    columns = {
+        "method": "{method}",
+        "lowest probability, intruder near": "{lowest:.2f}",
+        f"intruder {FARTHEST:g} sd away": "{intruder_far:.2f}",
+        "top probability 100 sd away": "{far:.2f}",
+        "outlier score at 0.1 sd": "{score_near:.2f}",
+        "at 100 sd": "{score_far:.0f}",
+    }
+    caption = "Iris, petal length and width; distances in standard deviations"
+    drawing = Figure(
+        "claim-outlier",
+        "Probabilities as a training point of another class moves away from a test point (left), "
+        "and as the test point moves away from all training points (right)",
+        lambda: _draw(found),
     )
+    return Finding(*assess(data), [Table("claim-outlier", caption, data, columns), drawing])
 
 
-def _find(data: pd.DataFrame) -> tuple[str, str]:
-    """Give the verdict, and say it."""
+def assess(data: pd.DataFrame) -> tuple[str, str]:
+    """Return the verdict and its reason."""
     knn, dnn = data.iloc[0], data.iloc[1:]
-    is_softer, is_doubting = dnn["lowest"] >= knn["lowest"], dnn["far"] < SURE
-    verdict = HOLDS if is_softer.all() and is_doubting.all() else IN_PART
-    if not (is_softer.any() or is_doubting.any()):
+    is_softer, is_doubtful = dnn["lowest"] >= knn["lowest"], dnn["far"] < CONFIDENT
+    verdict = HOLDS if is_softer.all() and is_doubtful.all() else IN_PART
+    if not (is_softer.any() or is_doubtful.any()):
         verdict = FAILS
-    doubters = ", ".join(dnn["method"][is_doubting]) or "none"
-    sure = ", ".join(dnn["method"][~is_doubting])
-    why = (
-        f", and {sure} stay sure: weights are relative, so that there is always a nearest "
-        "neighbour. The outlier score tells such a point."
-    )
-    return verdict, (
+    confident = ", ".join(dnn["method"][~is_doubtful])
+    doubtful = ", ".join(dnn["method"][is_doubtful])
+    summary = (
         "A training point of another class beside the test point lowers the probability of the "
-        f"right class to {knn['lowest']:.2f} with k-nn and to {dnn['lowest'].min():.2f} at worst "
-        "with d-nn, and the loss fades as it moves away. When the test point itself moves away "
-        f"from all training points, k-nn stays sure of its class ({knn['far']:.2f}); of the d-nn "
-        f"models {doubters} doubt{why if sure else '.'}"
+        f"true class to {knn['lowest']:.2f} with k-nn and to {dnn['lowest'].min():.2f} at worst "
+        "with d-nn; the effect vanishes as it moves away. For a test point far from all training "
+        f"points, k-nn stays confident ({knn['far']:.2f})"
     )
+    summary += f", {doubtful} does not" if doubtful else ""
+    if confident:
+        summary += (
+            f", and {confident} stay confident: weights are relative, so that there is always a "
+            "nearest neighbour. The outlier score detects such points"
+        )
+    return verdict, summary + "."
 
 
-def _shown(data: pd.DataFrame) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "method": data["method"],
-            "lowest probability, intruder near": [f"{value:.2f}" for value in data["lowest"]],
-            f"with the intruder {INTRUDER_DISTANCES[-1]:g} sd away": [
-                f"{value:.2f}" for value in data["intruder_far"]
-            ],
-            "top probability 100 sd away": [f"{value:.2f}" for value in data["far"]],
-            "outlier score 0.1 and 100 sd away": [
-                "" if np.isnan(near) else f"{near:.2f}, {away:.2f}"
-                for near, away in zip(data["score_near"], data["score_far"], strict=True)
-            ],
-        }
-    )
-
-
-def _row(method: str, result: Result) -> dict:
-    score = result.get("score", [np.nan])
+def _record(method: str, result: Result) -> dict:
+    score = result["score"] or [np.nan]
     return {
         "method": method,
         "lowest": min(result["intruded"]),
@@ -160,16 +131,16 @@ def _row(method: str, result: Result) -> dict:
 
 def _draw(found: dict[str, Result]):
     figure, (left, right) = new_figure(9.5, 4.0, ncols=2, sharey=True)
-    styles = dict(zip(METHODS, ("-", "--", "-.", ":"), strict=True))
-    for method in METHODS:
-        style = {"color": COLOURS[method], "ls": styles[method], "lw": 2.0}
-        left.plot(INTRUDER_DISTANCES, found[method]["intruded"], label=method, **style)
-        right.plot(OUTLIER_DISTANCES, found[method]["far"], **style)
+    for method, line in zip(METHODS, ("-", "--", "-.", ":"), strict=True):
+        style = {"color": COLOURS[method], "ls": line, "lw": 2.0}
+        result = found[method]
+        left.plot(result["distances"], result["intruded"], label=method, **style)
+        right.plot(OUTLIER_DISTANCES, result["far"], **style)
     left.set_xlabel("distance of the intruder (sd)")
     left.set_ylabel("probability")
-    left.set_title("of the right class", fontsize=10)
+    left.set_title("of the true class", fontsize=10)
     right.set(xscale="log", ylim=(0.3, 1.02))
     right.set_xlabel("distance of the test point (sd)")
     right.set_title("of the most probable class", fontsize=10)
-    figure.legend(loc="outside upper center", ncols=len(KERNELS) + 1, frameon=False)
+    figure.legend(loc="outside upper center", ncols=len(METHODS), frameon=False)
     return figure

@@ -1,20 +1,17 @@
-"""Whether the posterior shows where allocation is uncertain."""
-
-from dataclasses import replace
+"""Claim: the posterior shows where allocation is uncertain."""
 
 import numpy as np
 import pandas as pd
 
 from nearfield.reproduction import errors
-from nearfield.reproduction.claims._claim import Claim, verdict
+from nearfield.reproduction.claims.findings import Finding, verdict
 from nearfield.reproduction.experiment import distance_model, fit_quietly
 from nearfield.reproduction.figures import ACCENTS, new_figure
 from nearfield.reproduction.metrics import predictive_entropy
-from nearfield.reproduction.paper import BENCHMARKS, TITLES
-from nearfield.reproduction.problems import Problem, load, split, stream
-from nearfield.reproduction.sections import Figure, Table
+from nearfield.reproduction.problems import load, petals, split, stream
+from nearfield.reproduction.report import Figure, Table
 from nearfield.reproduction.settings import Settings
-from nearfield.reproduction.units import Result, Unit
+from nearfield.runs import Result, Results, Unit
 
 TITLE = "Where allocation is uncertain"
 QUOTE = (
@@ -22,116 +19,101 @@ QUOTE = (
     "that goes with them. So this makes it possible to determine regions where allocation to "
     "specific classes is uncertain."
 )
-PETALS = [2, 3]  # length and width
-N_GRID = 90
+PLACE = "Section 6"
 
 
 def make_units(settings: Settings) -> list[Unit]:
-    """List a map of iris, and d-nn1 of Table 2, which is found where that has run."""
-    arguments = {"seed": settings.seed, "inference": settings.inference}
+    """List a map of the petals of iris, and d-nn1 of Table 2."""
+    arguments = {"seed": settings.seed, "inference": settings.inference, "n_grid": settings.n_grid}
+    if settings.paper_chain:
+        arguments["chain"] = settings.paper_chain
+    table2 = errors.make_units(settings.data_sets, settings, group=TITLE)
     return [
-        Unit(TITLE, "entropy-map", run_map, arguments),
-        *(
-            replace(unit, group=TITLE)
-            for unit in errors.make_units(BENCHMARKS, settings)
-            if unit.arguments.get("method") == "d-nn1"
-        ),
+        Unit(TITLE, run_map, arguments),
+        *(unit for unit in table2 if unit.arguments.get("method") == "d-nn1"),
     ]
 
 
-def run_map(seed: int, inference: str) -> Result:
-    """Fit d-nn1 to two features of iris and measure the entropy on a grid."""
-    problem = split("iris", 0, seed)
-    flat = Problem(
-        problem.train_features[:, PETALS],
-        problem.train_labels,
-        problem.test_features[:, PETALS],
-        problem.test_labels,
-    )
-    model = distance_model("iris", "d-nn1", inference, "cut", stream(seed, "map"))
-    fit_quietly(model, flat)
-    points = np.vstack([flat.train_features, flat.test_features])
+def run_map(
+    seed: int, inference: str, n_grid: int, chain: tuple[int, int, int] | None = None
+) -> Result:
+    """Fit d-nn1 to the petals of iris; compute the predictive entropy on a grid."""
+    problem = petals(split("iris", 0, seed))
+    model = distance_model("iris", "d-nn1", inference, "cut", stream(seed, "map"), chain)
+    fit_quietly(model, problem)
+    points = np.vstack([problem.train_features, problem.test_features])
     margin = 0.08 * np.ptp(points, axis=0)
-    axes = [
-        np.linspace(low, high, N_GRID)
-        for low, high in zip(points.min(axis=0) - margin, points.max(axis=0) + margin, strict=True)
-    ]
+    axes = np.linspace(points.min(axis=0) - margin, points.max(axis=0) + margin, n_grid).T
     grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
     entropy = predictive_entropy(model.predict_proba(grid))
     return {
-        "axes": [axis.tolist() for axis in axes],
-        "entropy": np.round(entropy, 4).reshape(N_GRID, N_GRID).tolist(),
-        "train": flat.train_features.tolist(),
-        "train_labels": flat.train_labels.tolist(),
-        "test": flat.test_features.tolist(),
-        "is_wrong": (model.predict(flat.test_features) != flat.test_labels).tolist(),
+        "axes": axes.tolist(),
+        "entropy": np.round(entropy, 4).reshape(n_grid, n_grid).tolist(),
+        "train": problem.train_features.tolist(),
+        "train_labels": problem.train_labels.tolist(),
+        "test": problem.test_features.tolist(),
+        "is_wrong": (model.predict(problem.test_features) != problem.test_labels).tolist(),
     }
 
 
-def judge(results: list[tuple[Unit, Result]], settings: Settings) -> Claim:
+def judge(results: Results, settings: Settings) -> Finding:
     """Ask whether errors are where the entropy is high."""
-    (picture,) = [result for unit, result in results if unit.function is run_map]
-    rows = []
-    for name in BENCHMARKS:
-        thirds = np.mean(
+    (entropy_map,) = [result for unit, result in results if unit.function is run_map]
+    thirds = {
+        name: np.mean(
             [
-                result["priors"][settings.priors[0]]["errors_by_entropy"]
+                result["priors"][settings.main_prior]["errors_by_entropy"]
                 for unit, result in results
                 if unit.arguments.get("name") == name
             ],
             axis=0,
         )
-        share = thirds[2] / thirds.sum() if thirds.sum() > 0.0 else np.nan
-        rows.append([name, *thirds, share])
-    data = pd.DataFrame(rows, columns=["name", "sure", "between", "unsure", "share"])
-    is_ordered = (data["sure"] <= data["between"]) & (data["between"] < data["unsure"])
-    finding = (
-        f"The error grows from the third of test points with the least predictive entropy to the "
-        f"third with the most on {is_ordered.sum()} of {len(data)} data sets; the unsure third "
-        f"holds {data['share'].min():.0%} to {data['share'].max():.0%} of all errors."
+        for name in settings.data_sets
+    }
+    data = pd.DataFrame(thirds, index=["low", "middle", "high"]).T.rename_axis("name").reset_index()
+    data["share"] = data["high"] / data[["low", "middle", "high"]].sum(axis=1).replace(0.0, np.nan)
+    is_ordered = (data["low"] <= data["middle"]) & (data["middle"] < data["high"])
+    summary = (
+        "The error increases from the third of the test points with the lowest predictive entropy "
+        f"to the third with the highest on {is_ordered.sum()} of {len(data)} data sets; the latter "
+        f"has {data['share'].min():.0%} to {data['share'].max():.0%} of all errors."
     )
-    shown = pd.DataFrame(
-        {
-            "data set": data["name"].map(TITLES),
-            "error, surest third": [f"{value:.1%}" for value in data["sure"]],
-            "error, middle third": [f"{value:.1%}" for value in data["between"]],
-            "error, least sure third": [f"{value:.1%}" for value in data["unsure"]],
-            "share of all errors there": [
-                "" if np.isnan(value) else f"{value:.0%}" for value in data["share"]
-            ],
-        }
+    columns = {
+        "data set": "{title}",
+        "error, low entropy": "{low:.1%}",
+        "middle": "{middle:.1%}",
+        "high entropy": "{high:.1%}",
+        "share of all errors at high entropy": "{share:.0%}",
+    }
+    caption = "Test error of d-nn1 by thirds of predictive entropy"
+    drawing = Figure(
+        "claim-uncertainty",
+        "Predictive entropy of d-nn1 on the petals of iris, with the training points (discs) and "
+        "the misclassified test points (crosses)",
+        lambda: _draw(entropy_map),
     )
-    return Claim(
-        TITLE,
-        QUOTE,
-        "Section 6",
-        verdict(float(is_ordered.mean())),
-        finding,
-        [
-            Table("claim-uncertainty", "Test points of d-nn1 by predictive entropy", shown, data),
-            Figure(
-                "claim-uncertainty",
-                "Predictive entropy of d-nn1 on two features of iris; discs are training points, "
-                "crosses the test points that it gets wrong",
-                lambda: _draw(picture, load("iris")),
-            ),
-        ],
-    )
+    table = Table("claim-uncertainty", caption, data, columns)
+    return Finding(verdict(float(is_ordered.mean())), summary, [table, drawing])
 
 
-def _draw(picture: Result, iris):
+def _draw(entropy_map: Result):
+    iris = load("iris")
     figure, ax = new_figure(7.0, 5.0)
     mesh = ax.pcolormesh(
-        *picture["axes"], np.array(picture["entropy"]), cmap="Greys", vmin=0.0, rasterized=True
+        *entropy_map["axes"],
+        np.array(entropy_map["entropy"]),
+        cmap="Greys",
+        vmin=0.0,
+        rasterized=True,
     )
     figure.colorbar(mesh, ax=ax, label="predictive entropy (nats)")
-    points, labels = np.array(picture["train"]), np.array(picture["train_labels"])
+    points, labels = np.array(entropy_map["train"]), np.array(entropy_map["train_labels"])
     for g, name in enumerate(iris.target_names):
         own = points[labels == g]
         ax.scatter(*own.T, s=34, color=ACCENTS[g], edgecolor="white", lw=0.8, label=str(name))
-    wrong = np.array(picture["test"])[np.array(picture["is_wrong"], dtype=bool)]
+    wrong = np.array(entropy_map["test"])[np.array(entropy_map["is_wrong"], dtype=bool)]
     ax.plot(*wrong.T, "x", color="black", ms=8, mew=2.0, label="test point, wrong")
-    ax.set_xlabel(iris.feature_names[PETALS[0]])
-    ax.set_ylabel(iris.feature_names[PETALS[1]])
+    ax.set_xlabel(iris.feature_names[2])
+    ax.set_ylabel(iris.feature_names[3])
     ax.legend(loc="upper left", frameon=True, framealpha=0.9, fontsize=9)
     return figure
