@@ -11,6 +11,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 from nearfield.cli._words import gigabytes
 
+_PART = 2**20
+
 
 class _Codec(NamedTuple):
     suffix: str
@@ -56,7 +58,7 @@ def decompress(content: bytes, source: str, max_bytes: int) -> bytes:
     for codec in _CODECS:
         if content.startswith(codec.magic):
             try:
-                unpacked = codec.open(io.BytesIO(content)).read(max_bytes + 1)
+                unpacked = read_at_most(codec.open(io.BytesIO(content)), max_bytes)
             except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:
                 raise ValueError(
                     f"Expected a whole {codec.suffix} file in {source}; got one that is damaged "
@@ -65,6 +67,18 @@ def decompress(content: bytes, source: str, max_bytes: int) -> bytes:
             check_size(len(unpacked), source, max_bytes)
             return unpacked
     return content
+
+
+def read_at_most(file: Any, max_bytes: int) -> bytes:
+    """Read a file to its end, or little more than `max_bytes` of it."""
+    content = bytearray()
+    while len(content) <= max_bytes:
+        # One call of the system at a time: a signal in between is heard.
+        part = file.read1(_PART)
+        if not part:
+            break
+        content += part
+    return bytes(content)
 
 
 def check_size(n_bytes: int, source: str, max_bytes: int) -> None:

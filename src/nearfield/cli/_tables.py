@@ -9,7 +9,7 @@ from collections import Counter
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from nearfield.cli._compression import check_size, decompress
+from nearfield.cli._compression import check_size, decompress, read_at_most
 from nearfield.cli._names import is_number, no_header
 from nearfield.cli._numbers import read_numbers
 from nearfield.cli._text import read_text
@@ -40,10 +40,10 @@ def source_name(path: str) -> str:
 def read_bytes(path: str, max_bytes: int = MAX_BYTES) -> bytes:
     """Read a file, a named pipe, or standard input for ``-``."""
     if path == STREAM:
-        content = sys.stdin.buffer.read(max_bytes + 1)
+        content = read_at_most(sys.stdin.buffer, max_bytes)
     else:
         with open(path, "rb") as file:
-            content = file.read(max_bytes + 1)
+            content = read_at_most(file, max_bytes)
     check_size(len(content), source_name(path), max_bytes)
     return content
 
