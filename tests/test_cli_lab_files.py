@@ -295,6 +295,7 @@ def test_a_model_of_the_command_is_an_estimator_in_python(tmp_path, train, new):
     ours = nearfield.DistanceNeighborsClassifier(inference="pseudolikelihood", random_state=0)
     ours.fit(train.drop(columns="class"), train["class"])
     np.testing.assert_array_equal(model.predict_proba(new), ours.predict_proba(new))
+    assert model.get_params() == ours.get_params()
 
 
 def test_probabilities_are_rounded_unless_asked_otherwise(tmp_path, train, new):

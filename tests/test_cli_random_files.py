@@ -44,7 +44,7 @@ def random_text(rng):
     rows = [[*row, rng.choice(["beef", "pork"])] for row in rows]
     header = [f"x{i}" for i in range(n_columns)] if rng.random() < 0.7 else range(n_columns)
     rows = [[*header, "class"], *rows]
-    for _ in range(int(rng.poisson(1.5))):  # odd cells
+    for _ in range(int(rng.poisson(1.0))):  # odd cells
         row = rows[rng.integers(len(rows))]
         row[rng.integers(len(row))] = rng.choice(CELLS)
     if rng.random() < 0.2:  # a ragged row

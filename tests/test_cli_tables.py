@@ -128,6 +128,7 @@ def test_a_missing_library_is_named(monkeypatch, module, name):
         ("a,b\n1,2,3,4\n4,5,6,7\n", "rows of 4 columns below"),
         (b"\xff\xfe\x00\xd8rubbish!", "text in UTF-16"),
         (b"a,b\n1,\x002\n", r"code 0\) is not text"),
+        ('a,b\n1,"2\n3,4\n', "quotation mark"),
         (b"\xd0\xcf\x11\xe0" + bytes(99), r"old Excel file \(.xls\)"),
         (gzip.compress(CSV.encode(), mtime=0)[:-12], "damaged"),
         (bz2.compress(CSV.encode())[:-5], "damaged|rows|header|empty"),

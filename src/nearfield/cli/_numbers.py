@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from nearfield.cli._words import note
-
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -37,8 +35,10 @@ def to_numbers(column: "pd.Series") -> "pd.Series":
     return with_commas if with_commas.notna().sum() > plain.notna().sum() else plain
 
 
-def read_numbers(frame: "pd.DataFrame", source: str, *, is_comma_decimal: bool) -> "pd.DataFrame":
+def read_numbers(frame: "pd.DataFrame", *, is_comma_decimal: bool) -> tuple["pd.DataFrame", bool]:
     """Turn every column of text whose values are all numbers into numbers.
+
+    Tells also whether any had decimal commas.
 
     A column of nothing but values like 1,234 is left as text, unless other columns have decimal
     commas or `is_comma_decimal` says that no comma can mean thousands.
@@ -61,9 +61,7 @@ def read_numbers(frame: "pd.DataFrame", source: str, *, is_comma_decimal: bool) 
             with_commas[name] = numbers
     if with_commas or is_comma_decimal:
         with_commas |= unclear
-    if with_commas:
-        note(f"{source} has decimal commas: 1,5 was read as 1.5.")
-    return frame.assign(**plain, **with_commas)
+    return frame.assign(**plain, **with_commas), bool(with_commas)
 
 
 def _is_text(column: "pd.Series") -> bool:

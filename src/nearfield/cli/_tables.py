@@ -13,7 +13,7 @@ from nearfield.cli._compression import check_size, decompress, read_at_most
 from nearfield.cli._names import is_number, no_header
 from nearfield.cli._numbers import read_numbers
 from nearfield.cli._text import read_text
-from nearfield.cli._words import quoted
+from nearfield.cli._words import note, quoted
 from nearfield.cli._workbooks import ZIP_MAGIC, read_workbook
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def read_table(
     """
     source = source_name(path)
     content = decompress(read_bytes(path, max_bytes), source, max_bytes)
-    is_comma_decimal = False
+    separator, decimal = ",", "."
     if content.startswith(_PARQUET_MAGIC):
         names, body = _read_parquet(content, source, max_bytes)
     elif content.startswith(ZIP_MAGIC):
@@ -66,8 +66,7 @@ def read_table(
         body = body.infer_objects()
     else:
         _refuse_other_kinds(content, source)
-        names, body, separator = read_text(content, source)
-        is_comma_decimal = separator == ";"
+        names, body, separator, decimal = read_text(content, source)
     body.index = range(1, len(body) + 1)
     is_filled = [bool(name) or body.iloc[:, i].notna().any() for i, name in enumerate(names)]
     frame = body.loc[:, is_filled]
@@ -77,7 +76,10 @@ def read_table(
     frame = frame[frame.notna().any(axis=1)]
     if len(frame) == 0:
         raise ValueError(f"Expected at least one row below the header of {source}; got none.")
-    return read_numbers(frame, source, is_comma_decimal=is_comma_decimal)
+    frame, has_decimal_commas = read_numbers(frame, is_comma_decimal=separator == ";")
+    if has_decimal_commas or decimal == ",":
+        note(f"{source} has decimal commas: 1,5 was read as 1.5.")
+    return frame
 
 
 def _read_parquet(content: bytes, source: str, max_bytes: int) -> tuple[list[str], "pd.DataFrame"]:

@@ -24,8 +24,10 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
-_SEPARATORS = ("\t", ";", ",", " ")  # a comma may be a decimal comma, a space part of a name
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_SEPARATORS = ("\t", ";", "|", ",", " ")  # a comma may be a decimal comma, a space part of a name
+_COMMA = re.compile(r"(?![+-]?[1-9]\d{0,2},\d{3}$)[+-]?\d*,\d+")  # 1,234 may mean thousands
+_POINT = re.compile(r"[+-]?\d*\.\d+")
 _N_SAMPLED = 30
 
 
@@ -38,12 +40,13 @@ class TextTable(NamedTuple):
         The header; a column without a name has an empty one.
     body : DataFrame
         The rows below, in columns 0, 1, ...
-    separator : str
+    separator, decimal : str
     """
 
     names: list[str]
     body: "pd.DataFrame"
     separator: str
+    decimal: str
 
 
 def read_text(content: bytes, source: str) -> TextTable:
@@ -56,8 +59,9 @@ def read_text(content: bytes, source: str) -> TextTable:
         raise ValueError(f"Expected a table with a header in {source}; it is empty.")
     separator = stated[1] if stated else _separator(text)
     records = _first_records(text, separator)
-    names = _names(records, source)
-    return TextTable(names, _body(text, separator, len(names), source), separator)
+    names, decimal = _names(records, source), _decimal(records, separator)
+    body = _body(text, separator, decimal, len(names), source)
+    return TextTable(names, body, separator, decimal)
 
 
 def _decoded(content: bytes, source: str) -> str:
@@ -138,7 +142,16 @@ def _names(records: list[list[str]], source: str) -> list[str]:
     return names
 
 
-def _body(text: str, separator: str, n_columns: int, source: str) -> "pd.DataFrame":
+def _decimal(records: list[list[str]], separator: str) -> str:
+    """Tell decimal commas from decimal points by the first rows; both may be mended later."""
+    cells = [cell for record in records[1:] for cell in record]
+    n_commas, n_points = (
+        sum(pattern.fullmatch(cell) is not None for cell in cells) for pattern in (_COMMA, _POINT)
+    )
+    return "," if separator != "," and n_commas > n_points else "."
+
+
+def _body(text: str, separator: str, decimal: str, n_columns: int, source: str) -> "pd.DataFrame":
     import pandas as pd
 
     try:
@@ -148,6 +161,7 @@ def _body(text: str, separator: str, n_columns: int, source: str) -> "pd.DataFra
             return pd.read_csv(
                 io.StringIO(text),
                 sep=separator,
+                decimal=decimal,
                 header=0,
                 names=range(n_columns),
                 index_col=False,
@@ -157,6 +171,11 @@ def _body(text: str, separator: str, n_columns: int, source: str) -> "pd.DataFra
                 low_memory=False,
             )
     except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
+        if "EOF inside string" in str(error):
+            raise ValueError(
+                f"Expected closed quotation marks in {source}; the last one is never closed. "
+                'Close it, or remove it (5" is written 5 in).'
+            ) from None
         raise ValueError(
             f"Expected rows as long as the header ({n_columns} columns) in {source}; "
             f"{_first_other(text, separator, n_columns) or error}. Mend that row."

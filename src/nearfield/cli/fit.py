@@ -69,6 +69,8 @@ def fit(
     has_own = hasattr(final, "verbose")  # a bar of its own
     with nullcontext() if has_own else progress(f"Fitting {model} to {len(frame):,} rows"):
         fitted.fit(training.features, training.target)
+    if has_own:
+        final.verbose = 0
     fitted.id_column_ = id
     account = _account(fitted, training, settings) | {
         "data": source_name(data),
