@@ -306,7 +306,8 @@ def test_probabilities_are_rounded_unless_asked_otherwise(tmp_path, train, new):
     run("fit", path, "-t", "class", "-o", tmp_path / "m", *options)
 
     def predicted(*more):
-        return pd.read_csv(io.StringIO(run("predict", tmp_path / "m", later, *more).stdout))
+        text = run("predict", tmp_path / "m", later, *more).stdout
+        return pd.read_csv(io.StringIO(text), float_precision="round_trip")
 
     exact = nearfield.load(tmp_path / "m").predict_proba(new)[:, 0]
     np.testing.assert_array_equal(predicted()["probability_beef"], exact.round(4))
