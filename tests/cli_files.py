@@ -26,9 +26,10 @@ def iris_table(n_rows=45):
 
 
 def error_of(result):
-    """Give the one line that a failed run wrote, without the word in front of it."""
+    """Give the one line of error that a failed run wrote, without the word in front of it."""
     assert result.exit_code == 1, result.output
     assert result.stdout == ""
-    (line,) = result.stderr.splitlines()
+    *notes, line = result.stderr.splitlines()
+    assert all(note.startswith("Note: ") for note in notes)
     assert line.startswith("Error: ")
     return line.removeprefix("Error: ")

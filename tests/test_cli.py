@@ -1,7 +1,6 @@
 import io
 import json
 import os
-import signal
 import subprocess
 import sys
 import warnings
@@ -10,7 +9,6 @@ from pathlib import Path
 import pytest
 import typer
 from cli_files import error_of, iris_table, run
-from ctrl_c import listen_to_ctrl_c
 from typer.testing import CliRunner
 
 import nearfield
@@ -239,22 +237,6 @@ def test_a_full_disk_behind_stdout_is_a_failed_run(tmp_path):
     assert result.returncode == 1
     assert result.stderr.splitlines()[-1] == "Error: No space left on device."
     assert "Traceback" not in result.stderr
-
-
-def test_ctrl_c_ends_the_installed_command_cleanly(tmp_path):
-    process = subprocess.Popen(
-        [COMMAND, "evaluate", "-", "--target", "y"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=listen_to_ctrl_c,
-    )
-    process.stdin.write("a,y\n" * 2**18)  # more than a pipe holds: returns once it is being read
-    process.stdin.flush()
-    process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=60)
-    assert (process.returncode, stdout, stderr) == (130, "", "Interrupted.\n")
 
 
 def test_every_command_is_there():

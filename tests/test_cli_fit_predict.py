@@ -18,7 +18,7 @@ def folder(tmp_path_factory):
     arguments = ("--target", "species", "--out", path / "iris.model", *QUICK)
     result = run("fit", path / "iris.csv", *arguments)
     assert result.exit_code == 0, result.output
-    assert "Fitted dnn1 to 45 rows, 4 features and 3 classes (setosa, " in result.stdout
+    assert "Fitted dnn1 to 45 rows, 4 features and 3 classes (setosa: 15, " in result.stdout
     assert "sigma" in result.stdout
     return path
 
@@ -30,8 +30,9 @@ def test_predictions_hold_class_probabilities_interval_and_outlier_score(folder)
     assert "Predicted 15 rows" in result.stdout
     predictions = pd.read_csv(out)
     probabilities = [f"probability_{g}" for g in ("setosa", "versicolor", "virginica")]
-    assert list(predictions) == ["class", *probabilities, "lower", "upper", "outlier_score"]
-    np.testing.assert_allclose(predictions[probabilities].sum(axis=1), 1.0)
+    assert list(predictions) == ["row", "class", *probabilities, "lower", "upper", "outlier_score"]
+    assert predictions["row"].tolist() == list(range(1, 16))
+    np.testing.assert_allclose(predictions[probabilities].sum(axis=1), 1.0, atol=2e-4)
     top = predictions[probabilities].max(axis=1)
     assert (predictions["lower"] <= top).all()
     assert (top <= predictions["upper"]).all()
@@ -48,15 +49,20 @@ def test_predictions_are_those_of_the_model_in_python(folder):
     np.testing.assert_array_equal(ours, model.predict_proba(new[FEATURES])[:, 0])
 
 
-@pytest.mark.parametrize("name", ["p.tsv", "p.parquet", "p.csv.gz"])
+@pytest.mark.parametrize("name", ["p.tsv", "p.parquet", "p.csv.gz", "p.xlsx", "p.ods"])
 def test_predictions_are_written_as_the_name_says(folder, name):
     out = folder / name
     arguments = ("--out", out, "--json", "--keep", "sepal_length")
     result = run("predict", folder / "iris.model", folder / "new.csv", *arguments)
     assert json.loads(result.stdout)["n_rows"] == 15
-    read = {"p.tsv": lambda p: pd.read_csv(p, sep="\t"), "p.parquet": pd.read_parquet}
+    read = {
+        "p.tsv": lambda p: pd.read_csv(p, sep="\t"),
+        "p.parquet": pd.read_parquet,
+        "p.xlsx": pd.read_excel,
+        "p.ods": pd.read_excel,
+    }
     predictions = read.get(name, pd.read_csv)(out)
-    assert predictions.columns[0] == "sepal_length"
+    assert list(predictions.columns[:3]) == ["row", "sepal_length", "class"]
     assert len(predictions) == 15
 
 
@@ -70,7 +76,7 @@ def test_streams_replace_files(folder):
     predict = run("predict", "-", folder / "new.csv", stdin=fit.stdout_bytes)
     from_file = run("predict", folder / "iris.model", folder / "new.csv")
     assert predict.stdout == from_file.stdout
-    assert predict.stdout.startswith("class,probability_setosa")
+    assert predict.stdout.startswith("row,class,probability_setosa")
 
 
 def test_a_wider_level_gives_a_wider_interval(folder):
@@ -136,7 +142,7 @@ def test_knn_has_no_interval_to_predict(folder):
     assert "Leave-one-out chose k = " in fit.stdout
     predictions = json.loads(run("predict", out, folder / "new.csv", "--json").stdout)
     assert set(predictions[0]) == {
-        *("class", "probability_setosa", "probability_versicolor", "probability_virginica")
+        *("row", "class", "probability_setosa", "probability_versicolor", "probability_virginica")
     }
 
 
@@ -169,11 +175,11 @@ def test_a_classifier_saved_from_python_predicts(folder):
     ("content", "message"),
     [
         ("", "it is empty"),
-        ("1,2,3\n4,5,6\n", "first row holds numbers only"),
+        ("1,2,3\n4,5,6\n", "first row holds numbers"),
         ("a,b,kind\n1,2,x\n3,4,y\n", "a column 'species'"),
-        ("a,species\n1,x\n2,x\n3,x\n4,x\n", "class"),
+        ("a,species\n1,x\n2,x\n4,x\n3,x\n", "class"),
         ("a,species\n1,x\n,y\n3,x\n4,y\n", "missing in row 2, column 'a'"),
-        ("a,species\n1,0.5\n2,1.7\n3,2.2\n4,3.1\n", "continuous"),
+        ("a,species\n1,0.5\n2,1.7\n4,2.2\n3,3.1\n", "continuous"),
     ],
 )
 def test_bad_tables_are_refused_and_no_model_is_written(tmp_path, content, message):
@@ -195,7 +201,7 @@ def test_new_rows_must_have_the_columns_of_the_model(folder, tmp_path):
     frame = pd.read_csv(folder / "new.csv").drop(columns="petal_width")
     frame.to_csv(tmp_path / "less.csv", index=False)
     message = error_of(run("predict", folder / "iris.model", tmp_path / "less.csv"))
-    assert "a column 'petal_width'" in message
+    assert message == "Expected a column 'petal_width'; did you mean 'sepal_width'?"
     arguments = ("predict", folder / "iris.model", folder / "new.csv", "--keep", "id")
     assert "a column 'id'" in error_of(run(*arguments))
 
@@ -215,7 +221,7 @@ def nearly_full_disk():
 def test_a_full_disk_leaves_nothing_half_written(folder, tmp_path, nearly_full_disk):
     out = tmp_path / "p.csv"
     out.write_text("the old predictions")
-    arguments = ("predict", folder / "iris.model", folder / "iris.csv", "--out", out)
+    arguments = ("predict", folder / "iris.model", folder / "iris.csv", "--out", out, "--force")
     nearly_full_disk()
     assert error_of(run(*arguments)) == f"{out}: File too large."
     assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [

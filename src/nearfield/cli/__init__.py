@@ -1,7 +1,7 @@
 """The command ``nearfield``: one small module a command, and what they share.
 
 Results go to standard output, everything else to standard error. Exit codes: 0, 1 for a run that
-failed, 2 for wrong usage, 130 for one that was interrupted.
+failed, 2 for wrong usage, 130 or 143 for one that was interrupted or terminated.
 """
 
 from typing import Annotated

@@ -1,16 +1,46 @@
-"""From a table to features and labels: which columns, of what kind, with nothing missing."""
+"""From a table to features and labels: which columns and rows are used, and as what."""
 
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.cli._words import listed
+from nearfield.cli._names import require_columns, same_numbers
+from nearfield.cli._numbers import is_numeric, to_numbers
+from nearfield.cli._words import counted, listed, note, numbered
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _N_SHOWN = 5
+_MOSTLY = 0.5  # with more numbers than this, a column of text is one of numbers that needs mending
+_ID_WORDS = re.compile(
+    r"(?:^|[^a-z])(id|nr|no|number|index|sample|code|barcode|scan|name)(?![a-z])"
+)
+_DATE = r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}(?:[T ].*)?"
+
+
+class Roles(NamedTuple):
+    """What the options say of the columns of a table to fit to.
+
+    Attributes
+    ----------
+    target : str
+    id, groups : str, optional
+    ignored, used : sequence of str
+        Columns to leave out; columns to keep although they look like identifiers.
+    one_hot, drops_missing : bool
+    """
+
+    target: str
+    id: str | None = None
+    groups: str | None = None
+    ignored: Sequence[str] = ()
+    used: Sequence[str] = ()
+    one_hot: bool = False
+    drops_missing: bool = False
 
 
 class Training(NamedTuple):
@@ -23,95 +53,152 @@ class Training(NamedTuple):
     target : ndarray, shape (n,)
     text_columns : list of str
         The columns of `features` to encode.
+    groups : ndarray, shape (n,), or None
     """
 
     features: "pd.DataFrame"
     target: NDArray[Any]
     text_columns: list[str]
+    groups: NDArray[Any] | None
 
 
-def training_data(
-    frame: "pd.DataFrame", target: str, ignored: list[str], *, one_hot: bool
-) -> Training:
+def training_data(frame: "pd.DataFrame", roles: Roles) -> Training:
     """Take a table apart into features and the column to predict."""
-    for name in [target, *ignored]:
+    others = [name for name in (roles.id, roles.groups) if name is not None]
+    for name in [roles.target, *others, *roles.ignored, *roles.used]:
         require_columns(frame, [name])
-    features = frame.drop(columns=[target, *ignored])
+    frame = _with_class(frame, roles.target)
+    candidates = frame.drop(columns={roles.target, *others, *roles.ignored} - set(roles.used))
+    features = candidates.drop(columns=_left_out(candidates, roles.used))
     if features.shape[1] == 0:
         raise ValueError(
-            f"Expected at least one column besides the target {target!r}; got none. "
-            "Supply the features too."
+            f"Expected at least one column of features besides the target {roles.target!r}; got "
+            "none. Supply the features too."
         )
-    text_columns = [name for name in features.columns if not _is_numeric(features[name])]
-    if text_columns and not one_hot:
-        raise ValueError(_refusal(features[text_columns[0]], text_columns))
-    check_missing(frame[[*features.columns, target]])
-    labels = _labels(frame[target])
-    return Training(_as_features(features, text_columns), labels, text_columns)
+    text_columns = [name for name in features.columns if not is_numeric(features[name])]
+    for name in text_columns:
+        if not roles.one_hot or _is_mostly_numbers(features[name]) or _holds_dates(features[name]):
+            raise ValueError(_no_numbers(features[name], len(text_columns) - 1))
+    features = complete_rows(features, drops_missing=roles.drops_missing)
+    frame = frame.loc[features.index]
+    groups = None if roles.groups is None else frame[roles.groups].astype(str).to_numpy()
+    labels = _labels(frame[roles.target])
+    return Training(_as_features(features, text_columns), labels, text_columns, groups)
 
 
 def prediction_data(
-    frame: "pd.DataFrame", columns: list[str], categories: dict[str, list[str]]
+    frame: "pd.DataFrame",
+    columns: list[str],
+    categories: dict[str, list[str]],
+    *,
+    drops_missing: bool = False,
 ) -> "pd.DataFrame":
     """Take the columns that a model was fitted on out of a table, in their order.
 
     `categories` holds, for each column that the model encodes, the values that it knows.
     """
+    frame = same_numbers(frame, columns)
     require_columns(frame, columns)
     features = frame[columns]
     for name in columns:
-        if name not in categories and not _is_numeric(features[name]):
+        if name not in categories and not is_numeric(features[name]):
             raise ValueError(
                 f"Expected numbers in column {name!r}, as in the data that the model was fitted "
-                f"to; {_example(features[name])}. Mend the column."
+                f"to; {_example(features[name])}. {_remedy(features[name])}"
             )
-    check_missing(features)
-    converted = _as_features(features, list(categories))
+    converted = _as_features(complete_rows(features, drops_missing=drops_missing), list(categories))
     for name, known in categories.items():
         is_new = ~converted[name].isin(known).to_numpy()
         if is_new.any():
             row = int(np.argmax(is_new))
             raise ValueError(
                 f"Expected column {name!r} to hold a value that the model was fitted to "
-                f"({listed(known)}); row {row + 1} holds {converted[name].iloc[row]!r}. "
+                f"({listed(known)}); row {converted.index[row]} holds "
+                f"{converted[name].iloc[row]!r}. "
                 "Leave out such rows, or fit the model to data that has them."
             )
     return converted
 
 
-def require_columns(frame: "pd.DataFrame", names: list[str]) -> None:
-    """Refuse a table that lacks a column."""
-    lacking = [name for name in names if name not in frame.columns]
-    if lacking:
-        raise ValueError(
-            f"Expected a column {lacking[0]!r}; the columns are "
-            f"{listed(repr(str(name)) for name in frame.columns)}. Check the name."
-        )
-
-
-def check_missing(frame: "pd.DataFrame") -> None:
-    """Refuse missing and infinite values, by row and column."""
-    is_infinite = frame.select_dtypes("number").isin([np.inf, -np.inf])
-    for kind, flags in (("missing", frame.isna()), ("infinite", is_infinite)):
-        rows, columns = np.nonzero(flags.to_numpy())
-        if len(rows):
-            places = [
-                f"row {row + 1}, column {str(flags.columns[column])!r}"
-                for row, column in zip(rows[:_N_SHOWN], columns[:_N_SHOWN], strict=True)
-            ]
-            more = f"; and {len(rows) - _N_SHOWN} more" if len(rows) > _N_SHOWN else ""
+def complete_rows(features: "pd.DataFrame", *, drops_missing: bool) -> "pd.DataFrame":
+    """Leave out rows with missing values where that is wanted; refuse them otherwise."""
+    is_missing = features.isna()
+    if drops_missing:
+        is_complete = ~is_missing.any(axis=1)
+        if not is_complete.any():
+            worst = is_missing.sum().idxmax()
             raise ValueError(
-                f"Expected a finite value everywhere; {kind} in {'; '.join(places)}{more} (row 1 "
-                "is the first below the header). Fill them in, or leave out those rows or columns."
+                f"Expected rows without missing values; all {len(features)} have some, "
+                f"{is_missing[worst].sum()} of them in column {worst!r}. Pass --ignore for such "
+                "columns."
             )
+        if not is_complete.all():
+            lost = features.index[~is_complete]
+            note(f"left out {counted(len(lost), 'row')} with missing values ({numbered(lost)}).")
+        features = features[is_complete]
+    else:
+        _refuse_places(
+            is_missing, "missing", "Fill them in, pass --missing drop to leave out those rows, or"
+        )
+    infinite = features.select_dtypes("number").isin([np.inf, -np.inf])
+    _refuse_places(infinite, "infinite", "Mend them, or")
+    return features
 
 
-def _is_numeric(column: "pd.Series") -> bool:
-    from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
+def _refuse_places(flags: "pd.DataFrame", kind: str, remedy: str) -> None:
+    rows, columns = np.nonzero(flags.to_numpy())
+    if len(rows) == 0:
+        return
+    places = [
+        f"row {flags.index[row]}, column {str(flags.columns[column])!r}"
+        for row, column in zip(rows[:_N_SHOWN], columns[:_N_SHOWN], strict=True)
+    ]
+    more = f"; and {len(rows) - _N_SHOWN:,} more" if len(rows) > _N_SHOWN else ""
+    raise ValueError(
+        f"Expected a finite value everywhere; {kind} in {'; '.join(places)}{more} (row 1 is the "
+        f"first below the header). {remedy} leave out such a column (--ignore)."
+    )
 
-    # A column without any value is numeric: what is wrong with it is that its values are missing.
-    is_number = is_numeric_dtype(column) and not is_complex_dtype(column)
-    return is_number or is_bool_dtype(column) or bool(column.isna().all())
+
+def _with_class(frame: "pd.DataFrame", target: str) -> "pd.DataFrame":
+    """Leave out rows without a class."""
+    has_class = frame[target].notna()
+    if not has_class.any():
+        raise ValueError(f"Expected classes in column {target!r}; it is empty. Check the name.")
+    if not has_class.all():
+        lost = frame.index[~has_class]
+        note(f"left out {counted(len(lost), 'row')} without a class ({numbered(lost)}).")
+    return frame[has_class]
+
+
+def _left_out(features: "pd.DataFrame", used: Sequence[str]) -> list[str]:
+    """Name the columns that are empty or tell rows apart, and say so."""
+    left_out = []
+    for name in features.columns:
+        reason = None if name in used else _reason_to_leave_out(features[name])
+        if reason is not None:
+            left_out.append(name)
+            note(f"left out column {name!r}: {reason}. Pass --feature {name!r} to use it.")
+    return left_out
+
+
+def _reason_to_leave_out(column: "pd.Series") -> str | None:
+    if column.isna().all():
+        return "it is empty"
+    if len(column) < 3 or column.isna().any() or not column.is_unique:
+        return None
+    if not is_numeric(column):
+        is_id = not _is_mostly_numbers(column) and not _holds_dates(column)
+        return "its values differ in every row, as identifiers do" if is_id else None
+    values = column.to_numpy(dtype=float)
+    if not np.isfinite(values).all() or (values != np.round(values)).any():
+        return None
+    steps = np.diff(values)
+    if (steps == steps[0]).all() or (len(values) >= 10 and (steps > 0).all()):
+        return "it numbers the rows"
+    if _ID_WORDS.search(str(column.name).lower()):
+        return "its values differ in every row, as identifiers do"
+    return None
 
 
 def _as_features(features: "pd.DataFrame", text_columns: list[str]) -> "pd.DataFrame":
@@ -124,24 +211,57 @@ def _as_features(features: "pd.DataFrame", text_columns: list[str]) -> "pd.DataF
 
 def _labels(column: "pd.Series") -> NDArray[Any]:
     """Give the classes as numbers, booleans or text; the estimators refuse what are no classes."""
-    if _is_numeric(column):
-        return column.to_numpy()
-    return column.map(str).to_numpy(dtype=str)
+    if not is_numeric(column):
+        return column.map(str).str.strip().to_numpy(dtype=str)
+    values = column.to_numpy()
+    # Whole numbers beside empty cells were read as floats.
+    is_whole = values.dtype.kind == "f" and (values == np.round(values)).all()
+    return values.astype(np.int64) if is_whole and (np.abs(values) < 2**53).all() else values
 
 
-def _refusal(column: "pd.Series", text_columns: list[str]) -> str:
-    others = f" (and {len(text_columns) - 1} more like it)" if len(text_columns) > 1 else ""
+def _no_numbers(column: "pd.Series", n_others: int) -> str:
+    others = f" (and {n_others} more of text)" if n_others else ""
     return (
-        f"Expected numbers in column {column.name!r}{others}; {_example(column)}. Pass --one-hot "
-        "to turn each of its values into a column of its own, or --ignore the column."
+        f"Expected numbers in column {str(column.name)!r}{others}; {_example(column)}. "
+        f"{_remedy(column)}"
     )
 
 
 def _example(column: "pd.Series") -> str:
     """Name the first value that is not a number."""
-    import pandas as pd
-
-    numbers = pd.to_numeric(column.astype(object), errors="coerce")
-    is_text = (numbers.isna() & column.notna()).to_numpy()
+    is_text = (to_numbers(column).isna() & column.notna()).to_numpy()
     row = int(np.argmax(is_text))
-    return f"row {row + 1} holds {str(column.iloc[row])!r}"
+    held = f"row {column.index[row]} holds {str(column.iloc[row])!r}"
+    if not _is_mostly_numbers(column):
+        return held
+    return f"{is_text.sum():,} of {len(column):,} rows hold something else, {held}"
+
+
+def _remedy(column: "pd.Series") -> str:
+    name = repr(str(column.name))
+    if _holds_dates(column):
+        return f"These are dates: pass --ignore {name}, or turn them into numbers such as days."
+    if _is_mostly_numbers(column):
+        values = column[to_numbers(column).isna() & column.notna()].astype(str)
+        is_limit = values.str.contains(r"^\s*[<>≤≥]|LOD|LOQ", regex=True).any()
+        what = (
+            "Values beyond a limit of detection need a number (half the limit is customary)"
+            if is_limit
+            else "Replace them by numbers"
+        )
+        return f"{what}, or empty those cells and pass --missing drop; or pass --ignore {name}."
+    if column.nunique() > max(len(column) / 2, 2):
+        return f"If it names the samples, pass --id {name}; otherwise --ignore {name}."
+    return (
+        f"Pass --one-hot to turn each of its values into a column of its own, or --ignore {name}."
+    )
+
+
+def _is_mostly_numbers(column: "pd.Series") -> bool:
+    return to_numbers(column).notna().sum() > _MOSTLY * column.notna().sum()
+
+
+def _holds_dates(column: "pd.Series") -> bool:
+    if column.dtype.kind in "mM":
+        return True
+    return bool(column.dropna().astype(str).str.strip().str.fullmatch(_DATE).mean() > _MOSTLY)

@@ -2,18 +2,23 @@
 
 import bz2
 import gzip
+import io
 import lzma
 import zlib
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
+
+from nearfield.cli._words import gigabytes
+
+_PART = 2**20
 
 
 class _Codec(NamedTuple):
     suffix: str
     magic: bytes
     compress: Callable[[bytes], bytes]
-    decompress: Callable[[bytes], bytes]
+    open: Callable[[BinaryIO], Any]
 
 
 def _zstandard() -> Any:
@@ -28,31 +33,61 @@ def _zstandard() -> Any:
 
 _CODECS = (
     # No time of writing inside: the same content gives the same file.
-    _Codec(".gz", b"\x1f\x8b", lambda content: gzip.compress(content, mtime=0), gzip.decompress),
-    _Codec(".bz2", b"BZh", bz2.compress, bz2.decompress),
-    _Codec(".xz", b"\xfd7zXZ\x00", lzma.compress, lzma.decompress),
+    _Codec(
+        ".gz",
+        b"\x1f\x8b",
+        lambda content: gzip.compress(content, mtime=0),
+        lambda file: gzip.GzipFile(fileobj=file),
+    ),
+    _Codec(".bz2", b"BZh", bz2.compress, bz2.BZ2File),
+    _Codec(".xz", b"\xfd7zXZ\x00", lzma.compress, lzma.LZMAFile),
     _Codec(
         ".zst",
         b"\x28\xb5\x2f\xfd",
         lambda content: _zstandard().ZstdCompressor().compress(content),
-        # Through a stream: a file made by one need not state its size.
-        lambda content: _zstandard().ZstdDecompressor().decompressobj().decompress(content),
+        lambda file: _zstandard().ZstdDecompressor().stream_reader(file, read_across_frames=True),
     ),
 )
 
 
-def decompress(content: bytes, source: str) -> bytes:
-    """Decompress what begins like a compressed file; leave anything else as it is."""
+def decompress(content: bytes, source: str, max_bytes: int) -> bytes:
+    """Decompress what begins like a compressed file; leave anything else as it is.
+
+    Stops at `max_bytes`: a file of a few kilobytes can hold more than the memory does.
+    """
     for codec in _CODECS:
         if content.startswith(codec.magic):
             try:
-                return codec.decompress(content)
+                unpacked = read_at_most(codec.open(io.BytesIO(content)), max_bytes)
             except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:
                 raise ValueError(
                     f"Expected a whole {codec.suffix} file in {source}; got one that is damaged "
                     f"({error}). Make it anew."
                 ) from error
+            check_size(len(unpacked), source, max_bytes)
+            return unpacked
     return content
+
+
+def read_at_most(file: Any, max_bytes: int) -> bytes:
+    """Read a file to its end, or little more than `max_bytes` of it."""
+    content = bytearray()
+    while len(content) <= max_bytes:
+        # One call of the system at a time: a signal in between is heard.
+        part = file.read1(_PART)
+        if not part:
+            break
+        content += part
+    return bytes(content)
+
+
+def check_size(n_bytes: int, source: str, max_bytes: int) -> None:
+    """Refuse a table that would need more memory than is allowed."""
+    if n_bytes > max_bytes:
+        raise ValueError(
+            f"Expected a table of at most {gigabytes(max_bytes)} in {source}; it is larger when "
+            "unpacked. If it is yours, raise the limit with --max-size."
+        )
 
 
 def compress(content: bytes, name: str) -> bytes:

@@ -50,6 +50,7 @@ class Settings(NamedTuple):
     inference: Inference | None
     seed: int
     n_jobs: int | None
+    is_watched: bool = False  # engines that take minutes show how far they are
 
 
 def classifier(settings: Settings) -> Any:
@@ -75,24 +76,35 @@ def classifier(settings: Settings) -> Any:
         "inference": str(settings.inference or Inference.AUTO),
         "random_state": settings.seed,
         "n_jobs": settings.n_jobs,
+        "verbose": int(settings.is_watched),
     }
     if model is Model.PKNN:
         return nearfield.ProbabilisticKNeighborsClassifier(**common)
     return nearfield.DistanceNeighborsClassifier(_KERNELS[model], **common)
 
 
-def pipeline(final: Any, columns: list[str], text_columns: list[str]) -> Any:
-    """Put the choice and the encoding of columns before a classifier."""
+def with_encoding(final: Any, columns: list[str], text_columns: list[str]) -> Any:
+    """Put the encoding of text before a classifier; without any, it is left as it is."""
     from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import OneHotEncoder
 
+    if not text_columns:
+        return final
     numbers = [name for name in columns if name not in text_columns]
-    steps: list[tuple[str, Any, list[str]]] = [("numbers", "passthrough", numbers)]
-    if text_columns:
-        steps.append(("text", OneHotEncoder(sparse_output=False), text_columns))
+    steps = [
+        ("numbers", "passthrough", numbers),
+        ("text", OneHotEncoder(sparse_output=False), text_columns),
+    ]
     encoder = ColumnTransformer(steps, sparse_threshold=0.0, verbose_feature_names_out=False)
     return Pipeline([("columns", encoder), ("classifier", final)])
+
+
+def final_step(fitted: Any) -> Any:
+    """Give the classifier of a model that may encode text before it."""
+    from sklearn.pipeline import Pipeline
+
+    return fitted[-1] if isinstance(fitted, Pipeline) else fitted
 
 
 def known_categories(encoder: Any) -> dict[str, list[str]]:

@@ -1,16 +1,27 @@
 """Options that several commands share, each with its help."""
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from nearfield.cli._models import Inference, Model
 
+MAX_GIGABYTES = 2.0
+
+
+class Missing(StrEnum):
+    """What to do with rows that have missing values, instead of refusing them."""
+
+    DROP = "drop"
+
+
 Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A table with a header: csv, tsv or Parquet, compressed or not; - for standard input.",
+        help="A table with a header, one row a sample: csv, tsv, .xlsx, .ods or Parquet, "
+        "compressed or not; - for standard input.",
         show_default=False,
     ),
 ]
@@ -49,14 +60,53 @@ InferenceName = Annotated[
         show_default=False,
     ),
 ]
+Id = Annotated[
+    str | None,
+    typer.Option(
+        "--id",
+        metavar="COLUMN",
+        help="The column that names the samples: no feature; predictions carry it.",
+        show_default=False,
+    ),
+]
 Ignored = Annotated[
     list[str] | None,
     typer.Option(
         "--ignore",
         metavar="COLUMN",
-        help="A column to leave out, such as an identifier; may be given more than once.",
+        help="A column to leave out; may be given more than once.",
         show_default=False,
     ),
+]
+Features = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--feature",
+        metavar="COLUMN",
+        help="A column to use although it looks like an identifier; may be given more than once.",
+        show_default=False,
+    ),
+]
+MissingValues = Annotated[
+    Missing | None,
+    typer.Option(
+        "--missing",
+        help="Leave out rows with missing values, which are refused otherwise.",
+        show_default=False,
+    ),
+]
+Sheet = Annotated[
+    str | None,
+    typer.Option(
+        "--sheet", metavar="NAME", help="The sheet of a workbook; the first.", show_default=False
+    ),
+]
+MaxSize = Annotated[
+    float,
+    typer.Option("--max-size", metavar="GB", min=0.0, help="The largest table to unpack and read."),
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace an input, or a file of another kind.")
 ]
 OneHot = Annotated[
     bool,
@@ -70,3 +120,8 @@ Jobs = Annotated[
 Json = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON instead of a table for people.")
 ]
+
+
+def to_bytes(gigabytes: float) -> int:
+    """Give a size as a number of bytes."""
+    return int(gigabytes * 1e9)

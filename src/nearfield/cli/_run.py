@@ -6,7 +6,9 @@ printing as it goes, wears `result_on_stdout` below it.
 
 import functools
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
@@ -15,7 +17,8 @@ from typing import Any, ParamSpec
 import typer
 
 FAILED = 1
-INTERRUPTED = 130
+INTERRUPTED = 128 + signal.SIGINT
+TERMINATED = 128 + signal.SIGTERM
 
 # What a run can be expected to fail by; anything else is a defect, and says so.
 _EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)
@@ -31,8 +34,11 @@ def one_line_errors(command: Callable[P, Any]) -> Callable[P, None]:
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            with _one_line_warnings():
+            with _one_line_warnings(), _terminated_as_interrupted():
                 command(*args, **kwargs)
+        except _Terminated:
+            typer.echo("Terminated.", err=True)
+            raise typer.Exit(TERMINATED) from None
         except KeyboardInterrupt:
             typer.echo("Interrupted.", err=True)
             raise typer.Exit(INTERRUPTED) from None
@@ -50,6 +56,26 @@ def one_line_errors(command: Callable[P, Any]) -> Callable[P, None]:
     return wrapped
 
 
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM: to end as Ctrl-C does, with nothing half-written and no process left behind."""
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():  # only it takes signals
+        yield
+        return
+
+    def terminate(*_: Any) -> None:
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def result_on_stdout(command: Callable[P, str | bytes | None]) -> Callable[P, None]:
     """Write what a command returns to standard output, and nothing else.
 
@@ -63,7 +89,10 @@ def result_on_stdout(command: Callable[P, str | bytes | None]) -> Callable[P, No
             result = command(*args, **kwargs)
         if result is None:
             return
-        content = result.encode() if isinstance(result, str) else result
+        # A file name may hold bytes that are no text; they come out as they went in.
+        content = result.encode(errors="surrogateescape") if isinstance(result, str) else result
+        if sys.stdout is None:
+            raise OSError("Expected an open standard output; it is closed. Pass --out.")
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
         sys.stdout.flush()

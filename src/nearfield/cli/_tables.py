@@ -1,26 +1,35 @@
-"""Tables as people keep them: csv, tsv or Parquet, compressed or not, a file or a stream.
+"""Tables as people keep them: text, Parquet or a workbook, compressed or not, a file or a stream.
 
 pandas is imported when a table is read: the command line starts without it.
 """
 
-import csv
 import io
-import re
 import sys
-import warnings
+from collections import Counter
 from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from nearfield.cli._compression import compress, decompress, without_compression_suffix
-from nearfield.cli._words import listed
+from nearfield.cli._compression import check_size, decompress, read_at_most
+from nearfield.cli._names import is_number, no_header
+from nearfield.cli._numbers import read_numbers
+from nearfield.cli._text import read_text
+from nearfield.cli._words import note, quoted
+from nearfield.cli._workbooks import ZIP_MAGIC, read_workbook
 
 if TYPE_CHECKING:
     import pandas as pd
 
 STREAM = "-"
+MAX_BYTES = 2_000_000_000
 _PARQUET_MAGIC = b"PAR1"
-_SEPARATORS = (",", "\t", ";")
+_OTHER_KINDS = {
+    b"\xd0\xcf\x11\xe0": "an old Excel file (.xls)",
+    b"%PDF": "a PDF",
+    b"RDX": "data of R (.RData)",
+    b"X\n\x00": "data of R (.rds)",
+    b"\x89HDF": "an HDF5 file",
+    b"MATLAB": "a MATLAB file",
+}
 
 
 def source_name(path: str) -> str:
@@ -28,60 +37,77 @@ def source_name(path: str) -> str:
     return "standard input" if path == STREAM else path
 
 
-def read_bytes(path: str) -> bytes:
-    """Read a file, or standard input for ``-``."""
-    return sys.stdin.buffer.read() if path == STREAM else Path(path).read_bytes()
+def read_bytes(path: str, max_bytes: int = MAX_BYTES) -> bytes:
+    """Read a file, a named pipe, or standard input for ``-``."""
+    if path == STREAM:
+        content = read_at_most(sys.stdin.buffer, max_bytes)
+    else:
+        with open(path, "rb") as file:
+            content = read_at_most(file, max_bytes)
+    check_size(len(content), source_name(path), max_bytes)
+    return content
 
 
-def read_table(path: str) -> "pd.DataFrame":
+def read_table(
+    path: str, *, sheet: str | None = None, max_bytes: int = MAX_BYTES
+) -> "pd.DataFrame":
     """Read a table with a header; ``-`` is standard input.
 
-    What the bytes are decides, not the name: compression and Parquet show in the first bytes,
-    the separator in the header.
+    What the bytes are decides, not the name. The index holds the number of each row, from 1 for
+    the first below the header; empty rows, and empty columns without a name, are left out.
     """
     source = source_name(path)
-    content = decompress(read_bytes(path), source)
+    content = decompress(read_bytes(path, max_bytes), source, max_bytes)
+    separator, decimal = ",", "."
     if content.startswith(_PARQUET_MAGIC):
-        frame = _read_parquet(content, source)
+        names, body = _read_parquet(content, source, max_bytes)
+    elif content.startswith(ZIP_MAGIC):
+        names, body = read_workbook(content, source, sheet, max_bytes)
+        body = body.infer_objects()
     else:
-        frame = _read_text(content, source)
-    frame.columns = [str(name).strip() for name in frame.columns]
-    _check_columns(list(frame.columns), source)
+        _refuse_other_kinds(content, source)
+        names, body, separator, decimal = read_text(content, source)
+    body.index = range(1, len(body) + 1)
+    is_filled = [bool(name) or body.iloc[:, i].notna().any() for i, name in enumerate(names)]
+    frame = body.loc[:, is_filled]
+    frame.columns = _checked_names(
+        [n for n, kept in zip(names, is_filled, strict=True) if kept], source
+    )
+    frame = frame[frame.notna().any(axis=1)]
     if len(frame) == 0:
         raise ValueError(f"Expected at least one row below the header of {source}; got none.")
+    frame, has_decimal_commas = read_numbers(frame, is_comma_decimal=separator == ";")
+    if has_decimal_commas or decimal == ",":
+        note(f"{source} has decimal commas: 1,5 was read as 1.5.")
     return frame
 
 
-def write_table(frame: "pd.DataFrame", path: str) -> bytes:
-    """Give the content of a file of that name: Parquet, tsv or csv, compressed as the name says."""
-    inner = without_compression_suffix(path).lower()
-    if inner.endswith((".parquet", ".pq")):
-        buffer = io.BytesIO()
-        _require_pyarrow()
-        frame.to_parquet(buffer, index=False)
-        content = buffer.getvalue()
-    else:
-        separator = "\t" if inner.endswith((".tsv", ".tab")) else ","
-        content = frame.to_csv(index=False, sep=separator, lineterminator="\n").encode()
-    return compress(content, path)
-
-
-def _read_parquet(content: bytes, source: str) -> "pd.DataFrame":
-    import pandas as pd
-
-    _require_pyarrow()
+def _read_parquet(content: bytes, source: str, max_bytes: int) -> tuple[list[str], "pd.DataFrame"]:
+    parquet = require_pyarrow()
     try:
-        return pd.read_parquet(io.BytesIO(content)).reset_index(drop=True)
+        file = parquet.ParquetFile(io.BytesIO(content))
+        shape = file.metadata.num_rows, file.metadata.num_columns
     except (OSError, ValueError) as error:
-        raise ValueError(
-            f"Expected a whole Parquet file in {source}; got one that is damaged ({error}). "
-            "Make it anew."
-        ) from error
-
-
-def _require_pyarrow() -> None:
+        raise _damaged_parquet(error, source) from error
+    check_size(8 * shape[0] * shape[1], source, max_bytes)  # as numbers in memory
     try:
-        import_module("pyarrow.parquet")
+        frame = file.read().to_pandas().reset_index(drop=True)
+    except (OSError, ValueError) as error:
+        raise _damaged_parquet(error, source) from error
+    return [str(name).strip() for name in frame.columns], frame
+
+
+def _damaged_parquet(error: Exception, source: str) -> ValueError:
+    return ValueError(
+        f"Expected a whole Parquet file in {source}; got one that is damaged ({error}). "
+        "Make it anew."
+    )
+
+
+def require_pyarrow() -> Any:
+    """Import what reads and writes Parquet files, or say what to install."""
+    try:
+        return import_module("pyarrow.parquet")
     except ImportError:
         raise ImportError(
             "Expected the package pyarrow for a Parquet file; it is not installed. "
@@ -89,74 +115,24 @@ def _require_pyarrow() -> None:
         ) from None
 
 
-def _read_text(content: bytes, source: str) -> "pd.DataFrame":
-    import pandas as pd
-
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"Expected text in UTF-8, or Parquet, in {source}; byte {error.start + 1} is neither. "
-            "Save it as csv in UTF-8."
-        ) from None
-    header = next((line for line in text.splitlines() if line.strip()), None)
-    if header is None:
-        raise ValueError(f"Expected a table with a header in {source}; it is empty.")
-    separator = _separator(header)
-    _check_header(header, separator, source)
-    try:
-        with warnings.catch_warnings():
-            # Rows longer than the header would lose their end with nothing but a warning.
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(
-                io.StringIO(text),
-                sep=separator,
-                index_col=False,
-                skipinitialspace=True,
-                low_memory=False,
+def _refuse_other_kinds(content: bytes, source: str) -> None:
+    for magic, kind in _OTHER_KINDS.items():
+        if content.startswith(magic):
+            raise ValueError(
+                f"Expected a table (csv, tsv, .xlsx, .ods or Parquet) in {source}; got {kind}. "
+                "Export the table as csv or .xlsx."
             )
-    except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
-        raise ValueError(
-            f"Expected rows as long as the header in {source}; got others ({error}). "
-            "Mend those rows."
-        ) from None
 
 
-def _separator(header: str) -> str:
-    """Take the separator that the header has most of, outside quotation marks."""
-    bare = re.sub(r'"[^"]*"', "", header)
-    return max(_SEPARATORS, key=bare.count)
-
-
-def _check_header(header: str, separator: str, source: str) -> None:
-    """Refuse a first row that is data: it would be lost without a word."""
-    names = next(csv.reader([header], delimiter=separator))
-    if all(_is_number(name) for name in names):
-        raise ValueError(
-            f"Expected a header with the names of the columns in {source}; its first row holds "
-            f"numbers only ({listed(names)}). Add a row of names at the top."
-        )
-    _check_columns([name.strip() for name in names], source)
-
-
-def _check_columns(names: list[str], source: str) -> None:
-    nameless = [str(i + 1) for i, name in enumerate(names) if not name.strip()]
-    if nameless:
-        raise ValueError(
-            f"Expected a name for every column of {source}; column {listed(nameless)} has none. "
-            "Name it, or remove it if it only numbers the rows."
-        )
-    repeated = sorted({name for name in names if names.count(name) > 1})
+def _checked_names(names: list[str], source: str) -> list[str]:
+    """Name the columns that have no name; refuse names that come twice."""
+    repeated = [name for name, n in Counter(names).items() if name and n > 1]
+    if repeated and all(is_number(name) for name in names):
+        raise ValueError(no_header(names))
     if repeated:
         raise ValueError(
-            f"Expected columns of different names in {source}; {listed(repeated)} comes more than "
-            "once. Rename one."
+            f"Expected columns of different names in {source}; {quoted(repeated)} "
+            f"{'comes' if len(repeated) == 1 else 'come'} more than once. Rename them, or, if each "
+            "column is a sample, transpose the table: one row a sample."
         )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return [name or f"column {i + 1}" for i, name in enumerate(names)]

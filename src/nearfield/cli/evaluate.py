@@ -8,19 +8,20 @@ import typer
 from numpy.typing import NDArray
 
 from nearfield.cli import _options
-from nearfield.cli._columns import Training, training_data
+from nearfield.cli._columns import Roles, Training, training_data
 from nearfield.cli._json import to_json
 from nearfield.cli._models import (
     DEFAULT_MODEL,
     Model,
     Settings,
     classifier,
-    pipeline,
     simple_settings,
+    with_encoding,
 )
+from nearfield.cli._progress import progress
 from nearfield.cli._run import one_line_errors, result_on_stdout
 from nearfield.cli._tables import read_table, source_name
-from nearfield.cli._words import counted, table
+from nearfield.cli._words import counted, note, table
 
 _LOSSES = {
     "error": "error",
@@ -28,6 +29,7 @@ _LOSSES = {
     "brier": "Brier score",
     "ece": "calibration error",
 }
+_N_CONFUSIONS = 3
 
 
 class _Folds(NamedTuple):
@@ -49,8 +51,22 @@ def evaluate(
     folds: Annotated[
         int, typer.Option("--folds", min=2, help="Parts that each serve once as the test.")
     ] = 10,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            "--groups",
+            metavar="COLUMN",
+            help="Rows with the same value, such as replicates of one sample, stay in one fold.",
+            show_default=False,
+        ),
+    ] = None,
+    id: _options.Id = None,
     ignore: _options.Ignored = None,
+    feature: _options.Features = None,
     one_hot: _options.OneHot = False,
+    missing: _options.MissingValues = None,
+    sheet: _options.Sheet = None,
+    max_size: _options.MaxSize = _options.MAX_GIGABYTES,
     seed: _options.Seed = 0,
     jobs: _options.Jobs = None,
     json: _options.Json = False,
@@ -65,15 +81,17 @@ def evaluate(
     """
     settings = Settings(model, metric, inference, seed, n_jobs=None)  # the folds run in parallel
     methods = {str(model): classifier(settings)}
-    training = training_data(read_table(data), target, ignore or [], one_hot=one_hot)
-    split = _folds(training.target, folds, seed)
+    frame = read_table(data, sheet=sheet, max_bytes=_options.to_bytes(max_size))
+    drops_missing = missing is _options.Missing.DROP
+    roles = Roles(target, id, groups, ignore or [], feature or [], one_hot, drops_missing)
+    training = training_data(frame, roles)
+    split = _folds(training.target, training.groups, folds, seed)
     methods |= _peers(
         seed, is_knn=model is Model.KNN, smallest=int(np.bincount(split.labels).min())
     )
-    results = {}
-    for name, final in methods.items():
-        typer.echo(f"{name} ...", err=True)
-        results[name] = _cross_validate(final, training, split, jobs)
+    results = {
+        name: _cross_validate(name, final, training, split, jobs) for name, final in methods.items()
+    }
     n_folds = int(split.test_fold.max()) + 1
     account = {
         "data": source_name(data),
@@ -88,23 +106,26 @@ def evaluate(
     return to_json(account) if json else _for_people(account)
 
 
-def _folds(target: NDArray[Any], n_folds: int, seed: int) -> _Folds:
-    """Deal the rows into folds, stratified by class."""
-    from sklearn.model_selection import StratifiedKFold
+def _folds(target: NDArray[Any], groups: NDArray[Any] | None, n_folds: int, seed: int) -> _Folds:
+    """Deal the rows into folds, stratified by class; a group is never in two folds."""
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
     from sklearn.utils.multiclass import check_classification_targets
 
     check_classification_targets(target)
-    classes, labels, counts = np.unique(target, return_inverse=True, return_counts=True)
+    classes, labels = np.unique(target, return_inverse=True)
+    dealer, unit = (StratifiedKFold, "row") if groups is None else (StratifiedGroupKFold, "group")
+    units = np.arange(len(labels)) if groups is None else groups
+    counts = np.array([len(np.unique(units[labels == g])) for g in range(len(classes))])
     if len(classes) < 2 or counts.min() < 2:
         rare = classes[counts.argmin()]
         raise ValueError(
-            f"Expected at least two classes with two rows each; got {len(classes)}, of which "
-            f"{str(rare)!r} has {counted(int(counts.min()), 'row')}. Supply more rows."
+            f"Expected at least two classes with two {unit}s each; got {len(classes)}, of which "
+            f"{str(rare)!r} has {counted(int(counts.min()), unit)}. Supply more rows."
         )
     if counts.min() < n_folds:
         n_folds = int(counts.min())
-        typer.echo(f"Note: {n_folds} folds, the number of rows of the smallest class.", err=True)
-    dealt = StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(labels, labels)
+        note(f"{n_folds} folds, the number of {unit}s of the smallest class.")
+    dealt = dealer(n_folds, shuffle=True, random_state=seed).split(labels, labels, groups)
     test_fold = np.empty(len(labels), dtype=np.int64)
     for fold, (_, test) in enumerate(dealt):
         test_fold[test] = fold
@@ -132,28 +153,32 @@ def _peers(seed: int, *, is_knn: bool, smallest: int) -> dict[str, Any]:
 
 
 def _cross_validate(
-    final: Any, training: Training, split: _Folds, n_jobs: int | None
-) -> dict[str, float]:
+    name: str, final: Any, training: Training, split: _Folds, n_jobs: int | None
+) -> dict[str, Any]:
     """Predict every row by a model that has not seen it, and average the losses."""
     from joblib import Parallel, delayed
 
     from nearfield.reproduction.metrics import point_losses
 
     started = time.perf_counter()
-    whole = pipeline(final, list(training.features.columns), training.text_columns)
+    whole = with_encoding(final, list(training.features.columns), training.text_columns)
     tests = [np.flatnonzero(split.test_fold == fold) for fold in range(split.test_fold.max() + 1)]
-    parts = Parallel(n_jobs)(
+    parts = Parallel(n_jobs, return_as="generator")(
         delayed(_predict_fold)(whole, training.features, split.labels, test) for test in tests
     )
     probabilities = np.empty((len(split.labels), len(split.classes)))
-    for test, part in zip(tests, parts, strict=True):
-        probabilities[test] = part
-    result = dict(point_losses(probabilities, split.labels))
+    with progress(name, len(tests)) as advance:
+        for test, part in zip(tests, parts, strict=True):
+            probabilities[test] = part
+            advance()
+    result: dict[str, Any] = dict(point_losses(probabilities, split.labels))
     by_fold = [point_losses(probabilities[test], split.labels[test]) for test in tests]
-    for name in ("error", "log_loss"):
-        spread = np.std([losses[name] for losses in by_fold], ddof=1)
-        result[f"{name}_se"] = float(spread / np.sqrt(len(tests)))
-    return result | {"seconds": time.perf_counter() - started}
+    for loss in ("error", "log_loss"):
+        spread = np.std([losses[loss] for losses in by_fold], ddof=1)
+        result[f"{loss}_se"] = float(spread / np.sqrt(len(tests)))
+    confusion = np.zeros((len(split.classes),) * 2, dtype=np.int64)
+    np.add.at(confusion, (split.labels, probabilities.argmax(axis=1)), 1)
+    return result | {"confusion": confusion, "seconds": time.perf_counter() - started}
 
 
 def _predict_fold(
@@ -164,7 +189,10 @@ def _predict_fold(
     is_train = np.ones(len(labels), dtype=bool)
     is_train[test] = False
     fitted = clone(whole).fit(features[is_train], labels[is_train])
-    return fitted.predict_proba(features.iloc[test])
+    # Where groups are few, a class may be missing among the training rows.
+    probabilities = np.zeros((len(test), int(labels.max()) + 1))
+    probabilities[:, fitted.classes_] = fitted.predict_proba(features.iloc[test])
+    return probabilities
 
 
 def _for_people(account: dict[str, Any]) -> str:
@@ -183,4 +211,22 @@ def _for_people(account: dict[str, Any]) -> str:
         f"{counted(len(account['classes']), 'class', 'classes')}."
     )
     laid_out = table(("model", *_LOSSES.values(), "time"), rows)
-    return f"{title}\n{laid_out}\nLower is better; ± is the standard error over the folds.\n"
+    scale = "Lower is better; ± is the standard error over the folds."
+    return f"{title}\n{laid_out}\n{scale}\n{_confusions(account)}\n"
+
+
+def _confusions(account: dict[str, Any]) -> str:
+    """Say how many rows the model got wrong, and which classes it takes for each other."""
+    name, result = next(iter(account["results"].items()))
+    wrong = result["confusion"] * (1 - np.eye(len(account["classes"]), dtype=np.int64))
+    if wrong.sum() == 0:
+        return f"{name} predicted every row right."
+    order = np.argsort(-wrong, axis=None, kind="stable")[:_N_CONFUSIONS]
+    pairs = [divmod(int(cell), len(wrong)) for cell in order if wrong.flat[cell] > 0]
+    kinds = [
+        f"{account['classes'][true]} as {account['classes'][predicted]}: {wrong[true, predicted]}"
+        for true, predicted in pairs
+    ]
+    return (
+        f"{name} predicted {counted(int(wrong.sum()), 'row')} wrong; most often {', '.join(kinds)}."
+    )

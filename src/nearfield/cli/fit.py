@@ -1,24 +1,29 @@
 """``nearfield fit``: from a table to a model file."""
 
 import time
+from contextlib import nullcontext
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from nearfield.cli import _options
-from nearfield.cli._columns import Training, training_data
-from nearfield.cli._files import model_bytes, write_file
+from nearfield.cli._columns import Roles, Training, training_data
 from nearfield.cli._json import to_json
+from nearfield.cli._model_files import is_model, model_bytes
 from nearfield.cli._models import (
     DEFAULT_MODEL,
     Settings,
     classifier,
-    pipeline,
+    final_step,
     simple_settings,
+    with_encoding,
 )
+from nearfield.cli._progress import progress
 from nearfield.cli._run import one_line_errors, result_on_stdout
 from nearfield.cli._tables import STREAM, read_table, source_name
 from nearfield.cli._words import counted, listed, table
+from nearfield.cli._writing import check_output, write_file
 
 
 @one_line_errors
@@ -32,22 +37,41 @@ def fit(
     model: _options.ModelName = DEFAULT_MODEL,
     metric: _options.Metric = None,
     inference: _options.InferenceName = None,
+    id: _options.Id = None,
     ignore: _options.Ignored = None,
+    feature: _options.Features = None,
     one_hot: _options.OneHot = False,
+    missing: _options.MissingValues = None,
+    sheet: _options.Sheet = None,
+    max_size: _options.MaxSize = _options.MAX_GIGABYTES,
+    force: _options.Force = False,
     seed: _options.Seed = 0,
     jobs: _options.Jobs = None,
     json: _options.Json = False,
 ) -> str | bytes:
     """Fit a model to a table and write it to a file.
 
+    Columns that number the rows, or differ in every row as identifiers do, are left out with
+    a note; so are rows without a class. The model can be used in Python too: `nearfield.load`.
+
     Example: `nearfield fit iris.csv --target species --out iris.model`
     """
-    settings = Settings(model, metric, inference, seed, jobs)
+    settings = Settings(model, metric, inference, seed, jobs, is_watched=True)
     final = classifier(settings)
-    training = training_data(read_table(data), target, ignore or [], one_hot=one_hot)
-    fitted = pipeline(final, list(training.features.columns), training.text_columns)
+    check_output(out, [data], is_model, "a model", force=force)
+    frame = read_table(data, sheet=sheet, max_bytes=_options.to_bytes(max_size))
+    roles = Roles(
+        target, id, None, ignore or [], feature or [], one_hot, missing is _options.Missing.DROP
+    )
+    training = training_data(frame, roles)
+    fitted = with_encoding(final, list(training.features.columns), training.text_columns)
     started = time.perf_counter()
-    fitted.fit(training.features, training.target)
+    has_own = hasattr(final, "verbose")  # a bar of its own
+    with nullcontext() if has_own else progress(f"Fitting {model} to {len(frame):,} rows"):
+        fitted.fit(training.features, training.target)
+    if has_own:
+        final.verbose = 0
+    fitted.id_column_ = id
     account = _account(fitted, training, settings) | {
         "data": source_name(data),
         "target": target,
@@ -64,7 +88,7 @@ def fit(
 
 def _account(fitted: Any, training: Training, settings: Settings) -> dict[str, Any]:
     """Gather what a person or a program wants to know of a fit."""
-    final = fitted[-1]
+    final = final_step(fitted)
     account: dict[str, Any] = {
         "model": str(settings.model),
         "settings": simple_settings(final),
@@ -72,6 +96,7 @@ def _account(fitted: Any, training: Training, settings: Settings) -> dict[str, A
         "features": list(training.features.columns),
         "encoded": training.text_columns,
         "classes": list(final.classes_),
+        "class_counts": np.unique(training.target, return_counts=True)[1],
     }
     if hasattr(final, "inference_"):
         account["inference"] = final.inference_
@@ -89,10 +114,12 @@ def _account(fitted: Any, training: Training, settings: Settings) -> dict[str, A
 
 def _for_people(account: dict[str, Any]) -> str:
     n_features = len(account["features"])
+    classes = zip(account["classes"], account["class_counts"], strict=True)
     lines = [
         f"Fitted {account['model']} to {counted(account['n_rows'], 'row')}, "
         f"{counted(n_features, 'feature')} and "
-        f"{counted(len(account['classes']), 'class', 'classes')} ({listed(account['classes'])}) "
+        f"{counted(len(account['classes']), 'class', 'classes')} "
+        f"({listed(f'{name}: {n:,}' for name, n in classes)}) "
         f"of {account['data']} in {account['seconds']:.1f} s."
     ]
     if "n_neighbors" in account:
