@@ -111,6 +111,20 @@ def test_boxes_find_all_points_that_reach_a_query(shape, power):
         )
 
 
+@pytest.mark.parametrize("n_points", [1, 9, 513, 20_000])
+def test_queries_that_go_down_the_tree_together_find_what_each_finds_alone(n_points):
+    rng = np.random.default_rng(5)
+    points, queries = rng.normal(size=(n_points, 3)), rng.normal(size=(300, 3))
+    reaches = rng.uniform(0.0, 0.3, n_points)
+    reverse = BoxIndex.from_points(points).reverse(reaches)
+    together, expected = reverse.query(queries), reverse_by_brute_force(queries, points, reaches)
+    np.testing.assert_array_equal(np.diff(together.starts), [len(rows) for rows in expected])
+    for i in range(0, len(queries), 17):
+        alone, entries = reverse.query(queries[i : i + 1]), slice(*together.starts[i : i + 2])
+        np.testing.assert_array_equal(alone.rows, together.rows[entries])
+        np.testing.assert_array_equal(alone.distances, together.distances[entries])
+
+
 def test_reaches_a_tenth_too_short_would_be_noticed():
     points = points_of("clustered")
     queries = queries_of(points)

@@ -20,12 +20,12 @@ from nearfield.dask._kept import Kept
 from nearfield.dask._training import Block, TrainingBlocks, collect, join, number_blocks
 from nearfield.estimators import MetricSpace
 from nearfield.neighbors import (
-    TIE_TOLERANCE,
     Index,
     NeighborLists,
     ShortLists,
     make_index,
     merge_lists,
+    past_ties,
     search_with_ties,
 )
 
@@ -34,7 +34,6 @@ Floats = NDArray[np.float64]
 _MAX_SHARDS = 32  # every shard queries the others
 _LEAST_POINTS = 100  # in a shard, on average
 _N_SAMPLE, _SAMPLE_STREAM = 4_096, 6  # points that the cuts between shards are chosen by
-_WITH_TIES = 1.0 + 4.0 * TIE_TOLERANCE  # times a distance: past all that may tie with it
 
 
 class Cuts(NamedTuple):
@@ -86,7 +85,7 @@ class Queries(NamedTuple):
             homes[found.places] = number
             last = found.starts[:-1] + n_neighbors - 1
             is_full = last < found.starts[1:]
-            limits[found.places[is_full]] = found.distances[last[is_full]] * _WITH_TIES
+            limits[found.places[is_full]] = past_ties(found.distances[last[is_full]])
         return cls(points, homes, limits)
 
 

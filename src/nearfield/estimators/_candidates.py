@@ -114,7 +114,8 @@ def fit_held_out(
     space = _learned_space(data, metric) if is_learned else _given_space(data, metric)
     distances = _among(space)
     hold_out = _hold_out_learned if is_learned else _hold_out_given
-    held_out = [hold_out(data, metric, distances, fold) for fold in data.folds]
+    single = distances.astype(np.float32)  # what held-out labels tell needs no more digits
+    held_out = [hold_out(data, metric, single, fold) for fold in data.folds]
     fitted = []
     for kernel in kernels:
         family = DistanceFamily.of_checked(distances, kernel, len(data.classes))
@@ -202,6 +203,6 @@ def _hold_out_learned(data: TrainingData, metric: str, distances: Any, fold: Fol
     return HeldOutFold(
         fold.held_out,
         labels,
-        euclidean_distances_to(training, training),
-        euclidean_distances_to(places[fold.held_out], training),
+        euclidean_distances_to(training, training, np.float32),
+        euclidean_distances_to(places[fold.held_out], training, np.float32),
     )

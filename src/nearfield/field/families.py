@@ -23,6 +23,8 @@ from nearfield.field.weights import (
     radius_weights,
 )
 
+_ROWS_AT_ONCE = 64  # of a matrix of distances, which stay in the cache
+
 
 class FieldFamily(Protocol):
     """What inference needs of a model."""
@@ -148,15 +150,18 @@ class DistanceFamily:
     @cached_property
     def scale_range(self) -> tuple[float, float]:
         """From where only nearest neighbours count to where all points count alike."""
-        positive = self.distances[self.distances > 0.0]
-        if positive.size == 0:  # all points identical: every scale gives the uniform field
+        longest = self.longest
+        if longest == 0.0:  # all points identical: every scale gives the uniform field
             return 0.5, 2.0
-        nearest = np.where(self.distances > 0.0, self.distances, np.inf).min(axis=1)
-        shortest, longest = float(np.quantile(nearest, 0.05)), float(positive.max())
+        blocks = np.array_split(self.distances, -(-self.n_points // _ROWS_AT_ONCE))
+        nearest = np.concatenate(
+            [np.where(block > 0.0, block, np.inf).min(axis=1) for block in blocks]
+        )
+        shortest = float(np.quantile(nearest, 0.05))
         if self.kernel == "exponential":
             return 0.05 / longest, 20.0 / shortest
         if self.kernel == "radius":
-            return float(positive.min()), 1.001 * longest
+            return float(nearest.min()), 1.001 * longest
         return 0.1 * shortest, 5.0 * longest
 
     def at(self, scale: float) -> LabelField:

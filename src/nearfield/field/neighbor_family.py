@@ -20,11 +20,9 @@ from nearfield.field.neighbor_kernel import (
     check_neighbor_kernel,
     neighbor_scale_range,
 )
-from nearfield.neighbors import TIE_TOLERANCE, NeighborGraph
+from nearfield.neighbors import NeighborGraph, past_ties
 
 Floats = NDArray[np.float64]
-
-_WITH_TIES = 1.0 + 4.0 * TIE_TOLERANCE  # times a distance: past all that may tie with it
 
 _LEAST_SPARSE = 4  # points a neighbour: then a change of label touches few others
 
@@ -131,7 +129,7 @@ class NeighborFamily:
         """How near a new point must be to each point to be among its neighbours, shape (n,)."""
         if self.has_all_neighbors:
             return np.full(len(self.graph.rows), np.inf)
-        return self.graph.distances[:, self.n_neighbors - 1] * _WITH_TIES
+        return past_ties(self.graph.distances[:, self.n_neighbors - 1])
 
     @property
     def neighbor_kernel(self) -> NeighborKernel:

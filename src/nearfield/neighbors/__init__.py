@@ -6,6 +6,7 @@ reverse queries (the points that would have this one among their nearest). `Neig
 the neighbours of every training point, from which fields, conditionals and predictions are built.
 """
 
+from nearfield.neighbors.base import Index
 from nearfield.neighbors.boxes import BoxIndex
 from nearfield.neighbors.graph import (
     TIE_TOLERANCE,
@@ -13,9 +14,10 @@ from nearfield.neighbors.graph import (
     build_graph,
     last_tie,
     most_columns,
+    past_ties,
     search_with_ties,
 )
-from nearfield.neighbors.index import SEARCHES, Index, MetricIndex, box_power, make_index
+from nearfield.neighbors.index import SEARCHES, MetricIndex, box_power, make_index
 from nearfield.neighbors.lists import NeighborLists, ReverseNeighbors, ShortLists, merge_lists
 
 __all__ = [
@@ -34,5 +36,6 @@ __all__ = [
     "make_index",
     "merge_lists",
     "most_columns",
+    "past_ties",
     "search_with_ties",
 ]

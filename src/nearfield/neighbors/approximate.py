@@ -1,14 +1,14 @@
 """Approximate search by an inverted file of faiss (the extra ``nearfield[ann]``)."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nearfield.neighbors.base import Index, ReverseIndex
 from nearfield.neighbors.index import measured_again
-from nearfield.neighbors.lists import NeighborLists, ReverseNeighbors, in_chunks
+from nearfield.neighbors.lists import NeighborLists, ReverseNeighbors
 
 _N_PROBES, _N_USUAL = 32, 64  # cells that are searched for as many neighbours
 _MAX_CELLS = 4_096
@@ -17,7 +17,7 @@ _N_CANDIDATES = 128  # of a reverse query
 
 
 @dataclass(frozen=True, eq=False)
-class ApproximateIndex:
+class ApproximateIndex(Index):
     """An inverted file over points, for Euclidean distances; a few neighbours are missed.
 
     Attributes
@@ -42,42 +42,21 @@ class ApproximateIndex:
         index.add(single)
         return cls(points, index)
 
-    @property
-    def order(self) -> NDArray[np.int64]:
-        """Any order will do."""
-        return np.arange(len(self.points))
-
-    def query(
-        self,
-        points: NDArray[np.float64],
-        n_neighbors: int,
-        *,
-        n_jobs: int | None = None,
-        advance: Callable[[int], None] | None = None,
-    ) -> NeighborLists:
-        """Find nearest points: in the cells around each query."""
-
-        def find(some: NDArray[np.float64]) -> NeighborLists:
-            single = np.ascontiguousarray(some, dtype=np.float32)
-            n_probes = int(_N_PROBES * max(n_neighbors / _N_USUAL, 1.0) ** (1.0 / 3.0))
-            rows = self._search(single, n_neighbors, n_probes)
-            is_short = (rows < 0).any(axis=1)  # the cells around have no more points
-            if is_short.any():
-                rows[is_short] = self._search(single[is_short], n_neighbors, self.index.nlist)
-            lists = NeighborLists(np.empty(rows.shape), rows)
-            return measured_again(some, lists, self.points).in_order()
-
-        return in_chunks(find, points, n_jobs=n_jobs, advance=advance)
+    def __len__(self) -> int:
+        return len(self.points)
 
     def query_within(
         self, points: NDArray[np.float64], n_neighbors: int, limits: NDArray[np.float64]
     ) -> NeighborLists:
-        """Find nearest points at any distance."""
-        return self.query(points, n_neighbors)
-
-    def query_order(self, points: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Any order will do."""
-        return np.arange(len(points))
+        """Find nearest points, at any distance, in the cells around each query."""
+        single = np.ascontiguousarray(points, dtype=np.float32)
+        n_probes = int(_N_PROBES * max(n_neighbors / _N_USUAL, 1.0) ** (1.0 / 3.0))
+        rows = self._search(single, n_neighbors, n_probes)
+        is_short = (rows < 0).any(axis=1)  # the cells around have no more points
+        if is_short.any():
+            rows[is_short] = self._search(single[is_short], n_neighbors, self.index.nlist)
+        lists = NeighborLists(np.empty(rows.shape), rows)
+        return measured_again(points, lists, self.points).in_order()
 
     def reverse(self, reaches: NDArray[np.float64]) -> "ApproximateReverseIndex":
         """Prepare reverse queries among the nearest points of a query."""
@@ -92,7 +71,7 @@ class ApproximateIndex:
 
 
 @dataclass(frozen=True, eq=False)
-class ApproximateReverseIndex:
+class ApproximateReverseIndex(ReverseIndex):
     """Reverse queries among the 128 nearest points of a query: farther points are missed."""
 
     index: ApproximateIndex

@@ -1,22 +1,22 @@
 """An exact index of points in a tree of boxes, for Euclidean and Manhattan distances."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nearfield.neighbors.base import Index, ReverseIndex
 from nearfield.neighbors.kernels.box_search import (
     box_neighbors,
     box_reverse_neighbors,
     fill_bounds,
 )
 from nearfield.neighbors.kernels.box_tree import WIDTH, BoxTree, split_points
-from nearfield.neighbors.lists import NeighborLists, ReverseNeighbors, in_chunks
+from nearfield.neighbors.lists import NeighborLists, ReverseNeighbors
 
 
 @dataclass(frozen=True, eq=False)
-class BoxIndex:
+class BoxIndex(Index):
     """An index over points that finds the nearest of them, exactly.
 
     At 100,000 points in 10 dimensions it takes a seventh of the time of SciPy's k-d tree and a
@@ -49,25 +49,13 @@ class BoxIndex:
         tree = BoxTree(origin, blocks, boxes, sizes, starts, len(points), power)
         return cls(order, np.ascontiguousarray(points[order], dtype=np.float64), tree)
 
-    def query(
-        self,
-        points: NDArray[np.float64],
-        n_neighbors: int,
-        *,
-        n_jobs: int | None = None,
-        advance: Callable[[int], None] | None = None,
-    ) -> NeighborLists:
-        """Find the nearest points; of equally far ones the first rows."""
-
-        def find(some: NDArray[np.float64]) -> NeighborLists:
-            return self.query_within(some, n_neighbors, np.full(len(some), np.inf))
-
-        return in_chunks(find, points, n_jobs=n_jobs, advance=advance)
+    def __len__(self) -> int:
+        return len(self.points)
 
     def query_within(
         self, points: NDArray[np.float64], n_neighbors: int, limits: NDArray[np.float64]
     ) -> NeighborLists:
-        """Find the nearest points within a limit of each query."""
+        """Find the nearest points within a limit; of equally far ones the first rows."""
         shape = len(points), n_neighbors
         distances, index = np.empty(shape), np.empty(shape, dtype=np.int64)
         queries = np.ascontiguousarray(points, dtype=np.float64)
@@ -99,7 +87,7 @@ class BoxIndex:
 
 
 @dataclass(frozen=True, eq=False)
-class BoxReverseIndex:
+class BoxReverseIndex(ReverseIndex):
     """Reverse queries on a tree of boxes, exact.
 
     Attributes

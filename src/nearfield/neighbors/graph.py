@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.neighbors.index import Index
+from nearfield.neighbors.base import Index
 from nearfield.neighbors.kernels.box_search import fill_distances
 from nearfield.neighbors.lists import NeighborLists
 
@@ -105,19 +105,15 @@ class NeighborGraph:
         n_points, n_all = self.n_points, points.shape[0]
         new = np.arange(n_points, n_all)
         reaches = np.full(n_all, -1.0)
-        reaches[:n_points] = self.distances[:, -1] * (1.0 + 4.0 * TIE_TOLERANCE)
+        reaches[:n_points] = past_ties(self.distances[:, -1])
         reached = np.unique(index.reverse(reaches).query(points[new]).rows)
         changed = np.concatenate([reached, new]).astype(np.int64)
         n_columns = self.rows.shape[1]
-
-        def search(n_wanted: int) -> NeighborLists:
-            found = index.query(points[changed], max(n_wanted, n_columns) + 1, n_jobs=n_jobs)
-            return found.without(changed)
-
-        found = search_with_ties(search, self.n_neighbors, n_all - 1)
-        if found.rows.shape[1] > n_columns:  # ties make all lists longer
+        n_searched = min(n_columns + 1, most_columns(self.n_neighbors, n_all - 1))
+        found = index.query(points[changed], n_searched + 1, n_jobs=n_jobs).without(changed)
+        if last_tie(found.distances, self.n_neighbors) > n_columns:  # all lists become longer
             return NeighborGraph.from_index(index, points, self.n_neighbors, n_jobs=n_jobs)
-        found = search(n_columns - 1).first(n_columns)
+        found = found.first(n_columns)
         distances = np.concatenate([self.distances, np.empty((len(new), n_columns))])
         rows = np.concatenate([self.rows, np.empty((len(new), n_columns), dtype=np.int32)])
         distances[changed], rows[changed] = found
@@ -208,6 +204,11 @@ def most_columns(n_neighbors: int, n_others: int) -> int:
     if n_others <= _N_WITH_ALL_TIES:
         return n_others
     return min(n_others, max(4 * n_neighbors, _MIN_TIES))
+
+
+def past_ties(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give distances just beyond all that tie with the given ones."""
+    return distances * (1.0 + 4.0 * TIE_TOLERANCE)
 
 
 def last_tie(distances: NDArray[np.float64], n_neighbors: int) -> int:

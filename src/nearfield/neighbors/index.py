@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,8 +13,9 @@ from sklearn.neighbors import NearestNeighbors
 
 from nearfield._hashing import sample_rows
 from nearfield.distances import canonical_metric, distance_matrix
+from nearfield.neighbors.base import Index, ReverseIndex
 from nearfield.neighbors.boxes import BoxIndex
-from nearfield.neighbors.lists import NeighborLists, ReverseNeighbors, in_chunks
+from nearfield.neighbors.lists import NeighborLists, ReverseNeighbors
 
 SEARCHES = ("exact", "approximate")
 
@@ -28,54 +29,6 @@ _MANY_FEATURES = 15  # above, matrix products may be faster than boxes
 _N_PROBES, _N_PROBE_NEIGHBORS = 32, 64
 _MOST_BOXES = 0.5  # they are faster if a query visits a larger share of the boxes
 _PROBE_STREAM = 5
-
-
-class Index(Protocol):
-    """What the neighbour graph and predictions need of a search index."""
-
-    @property
-    def order(self) -> NDArray[np.int64]:
-        """An order of the points in which queries are fast, shape (n,)."""
-
-    def query(
-        self,
-        points: Any,
-        n_neighbors: int,
-        *,
-        n_jobs: int | None = None,
-        advance: Callable[[int], None] | None = None,
-    ) -> NeighborLists:
-        """Find the nearest points of each query, nearest first.
-
-        Parameters
-        ----------
-        points : ndarray or sparse matrix, shape (m, n_features)
-            With precomputed distances, those to all points, shape (m, n).
-        n_neighbors : int
-        n_jobs : int, optional
-            Threads; the result does not depend on it.
-        advance : callable, optional
-            Called with the number of queries done, now and then.
-        """
-
-    def query_within(
-        self, points: Any, n_neighbors: int, limits: NDArray[np.float64]
-    ) -> NeighborLists:
-        """Find the nearest points that are no farther than a limit, shape (m,), of each query.
-
-        Missing ones are rows -1 at infinity. An index that gains nothing by a limit may return
-        points beyond it.
-        """
-
-    def query_order(self, points: Any) -> NDArray[np.int64]:
-        """Give an order of queries in which they are fast."""
-
-    def reverse(self, reaches: NDArray[np.float64]) -> Any:
-        """Prepare reverse queries, given how far each point reaches, shape (n,).
-
-        The result has a method ``query(points)`` that returns `ReverseNeighbors`: all points
-        that have a query within their reach.
-        """
 
 
 def make_index(
@@ -134,7 +87,7 @@ def box_power(
 
 
 @dataclass(frozen=True, eq=False)
-class MetricIndex:
+class MetricIndex(Index):
     """scikit-learn's choice of a tree or brute force, for any metric.
 
     Attributes
@@ -162,39 +115,18 @@ class MetricIndex:
         index = NearestNeighbors(metric=canonical_metric(metric), metric_params=params or None)
         return cls(points, metric, params, index.fit(points))
 
-    @property
-    def order(self) -> NDArray[np.int64]:
-        """Any order will do."""
-        return np.arange(self.points.shape[0])
-
-    def query(
-        self,
-        points: Any,
-        n_neighbors: int,
-        *,
-        n_jobs: int | None = None,
-        advance: Callable[[int], None] | None = None,
-    ) -> NeighborLists:
-        """Find the nearest points."""
-        # scikit-learn's trees share one buffer for Mahalanobis distances among all threads.
-        is_shared = self.index.metric == "mahalanobis"
-
-        def find(some: Any) -> NeighborLists:
-            with _ONE_AT_A_TIME if is_shared else nullcontext():
-                found = NeighborLists(*self.index.kneighbors(some, n_neighbors))
-            return self._measured_again(some, found).in_order()
-
-        return in_chunks(find, points, n_jobs=n_jobs, advance=advance)
+    def __len__(self) -> int:
+        return self.points.shape[0]
 
     def query_within(
         self, points: Any, n_neighbors: int, limits: NDArray[np.float64]
     ) -> NeighborLists:
         """Find the nearest points at any distance."""
-        return self.query(points, n_neighbors)
-
-    def query_order(self, points: Any) -> NDArray[np.int64]:
-        """Any order will do."""
-        return np.arange(points.shape[0])
+        # scikit-learn's trees share one buffer for Mahalanobis distances among all threads.
+        is_shared = self.index.metric == "mahalanobis"
+        with _ONE_AT_A_TIME if is_shared else nullcontext():
+            found = NeighborLists(*self.index.kneighbors(points, n_neighbors))
+        return self._measured_again(points, found).in_order()
 
     def reverse(self, reaches: NDArray[np.float64]) -> "BruteForceReverseIndex":
         """Prepare reverse queries by brute force."""
@@ -218,10 +150,10 @@ class MetricIndex:
 
 
 @dataclass(frozen=True, eq=False)
-class BruteForceReverseIndex:
+class BruteForceReverseIndex(ReverseIndex):
     """Reverse queries by the distances to all points."""
 
-    index: MetricIndex
+    index: "MetricIndex | PrecomputedIndex"
     reaches: NDArray[np.float64] = field(repr=False)
 
     def query(self, points: Any) -> ReverseNeighbors:
@@ -240,56 +172,28 @@ class BruteForceReverseIndex:
 
 
 @dataclass(frozen=True, eq=False)
-class PrecomputedIndex:
+class PrecomputedIndex(Index):
     """Queries that come as their distances to all points, shape (m, n)."""
 
     n_points: int
 
-    @property
-    def order(self) -> NDArray[np.int64]:
-        """Any order will do."""
-        return np.arange(self.n_points)
-
-    def query(
-        self,
-        points: NDArray[np.float64],
-        n_neighbors: int,
-        *,
-        n_jobs: int | None = None,
-        advance: Callable[[int], None] | None = None,
-    ) -> NeighborLists:
-        """Take the smallest of the distances; of equals the first."""
-
-        def find(distances: NDArray[np.float64]) -> NeighborLists:
-            rows = np.argsort(distances, axis=1, kind="stable")[:, :n_neighbors]
-            return NeighborLists(np.take_along_axis(distances, rows, axis=1), rows)
-
-        return in_chunks(find, points, n_jobs=n_jobs, advance=advance)
+    def __len__(self) -> int:
+        return self.n_points
 
     def query_within(
-        self, points: Any, n_neighbors: int, limits: NDArray[np.float64]
+        self, points: NDArray[np.float64], n_neighbors: int, limits: NDArray[np.float64]
     ) -> NeighborLists:
-        """Find the nearest points at any distance."""
-        return self.query(points, n_neighbors)
+        """Take the smallest of the distances; of equals the first."""
+        rows = np.argsort(points, axis=1, kind="stable")[:, :n_neighbors]
+        return NeighborLists(np.take_along_axis(points, rows, axis=1), rows)
 
-    def query_order(self, points: Any) -> NDArray[np.int64]:
-        """Any order will do."""
-        return np.arange(points.shape[0])
-
-    def reverse(self, reaches: NDArray[np.float64]) -> "PrecomputedReverseIndex":
+    def reverse(self, reaches: NDArray[np.float64]) -> BruteForceReverseIndex:
         """Prepare reverse queries."""
-        return PrecomputedReverseIndex(reaches)
+        return BruteForceReverseIndex(self, reaches)
 
-
-@dataclass(frozen=True, eq=False)
-class PrecomputedReverseIndex:
-    """Reverse queries that come as their distances to all points."""
-
-    reaches: NDArray[np.float64] = field(repr=False)
-
-    def query(self, points: NDArray[np.float64]) -> ReverseNeighbors:
-        """Find, for each query, all points that have it within their reach."""
-        return ReverseNeighbors.from_mask(points <= self.reaches, points)
+    def distances(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give the distances as they are."""
+        return points
 
 
 def measured_again(

@@ -1,15 +1,12 @@
 """Results of neighbour queries: lists of the nearest points, and of those that are reached."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from nearfield.neighbors.kernels.pair_sort import merge_pairs
-
-_N_AT_ONCE = 512  # queries: between two looks at whether to stop
 
 
 class NeighborLists(NamedTuple):
@@ -115,26 +112,3 @@ def merge_lists(
     for other in others:
         merge_pairs(distances, rows, *other)
     return NeighborLists(distances, rows)
-
-
-def in_chunks(
-    find: Callable[[Any], NeighborLists],
-    points: Any,
-    *,
-    n_jobs: int | None = None,
-    advance: Callable[[int], None] | None = None,
-) -> NeighborLists:
-    """Apply a search to a chunk of queries at a time, in threads."""
-
-    def find_some(start: int) -> NeighborLists:
-        chunk = points[start : start + _N_AT_ONCE]
-        found = find(chunk)
-        if advance is not None:
-            advance(chunk.shape[0])
-        return found
-
-    starts = range(0, points.shape[0], _N_AT_ONCE)
-    if len(starts) == 1:
-        return find_some(0)
-    parts = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(find_some)(s) for s in starts)
-    return NeighborLists(*map(np.concatenate, zip(*parts, strict=True)))

@@ -53,12 +53,13 @@ class HeldOutFold(NamedTuple):
     training_labels : ndarray of int, shape (n_training,)
     training_distances : ndarray, shape (n_training, n_training)
     distances : ndarray, shape (m, n_training)
+        Both of double or single precision.
     """
 
     rows: NDArray[np.intp]
     training_labels: NDArray[np.int64]
-    training_distances: Floats
-    distances: Floats
+    training_distances: NDArray[np.floating]
+    distances: NDArray[np.floating]
 
 
 class TrainingEnergies:
@@ -75,16 +76,20 @@ class TrainingEnergies:
     """
 
     def __init__(
-        self, labels: NDArray[np.int64], distances: Floats, kernel: str, n_classes: int
+        self,
+        labels: NDArray[np.int64],
+        distances: NDArray[np.floating],
+        kernel: str,
+        n_classes: int,
     ) -> None:
         self.kernel = kernel
         self.order = np.argsort(labels, kind="stable")
         self.class_starts = np.searchsorted(labels[self.order], np.arange(n_classes + 1))
-        self.among = self.of(distances)[self.order]
+        self.among = self._energies(distances, self.order)
 
-    def of(self, distances: Floats) -> NDArray[np.float32]:
+    def of(self, distances: NDArray[np.floating]) -> NDArray[np.float32]:
         """Give the energies of distances to the training points, shape (m, n)."""
-        return take_energies(distances, self.order, self.kernel == "gaussian")
+        return self._energies(distances, np.arange(len(distances)))
 
     def at(self, sigmas: Floats) -> "EnergySums":
         """Sum over the training points at given scales."""
@@ -94,6 +99,11 @@ class TrainingEnergies:
         totals = np.empty((len(rates), n_points), dtype=np.float32)
         kernel_totals(self.among, rates, nearest, totals)
         return EnergySums(self, rates, nearest, totals)
+
+    def _energies(
+        self, distances: NDArray[np.floating], rows: NDArray[np.intp]
+    ) -> NDArray[np.float32]:
+        return take_energies(distances, rows, self.order, self.kernel == "gaussian")
 
 
 class EnergySums(NamedTuple):

@@ -17,15 +17,16 @@ _FAR, _LARGEST_EXPONENT = np.float32(3e38), np.float32(80.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def take_energies(distances, order, is_squared):
+def take_energies(distances, rows, columns, is_squared):
     r"""Give what -log kernels are at a rate of one, :math:`e = d^2/2` or :math:`e = d`.
 
-    Columns are put in order. As float32, shape (m, n).
+    Of some rows and columns, as float32.
     """
-    energies = np.empty(distances.shape, dtype=np.float32)
-    for i in range(distances.shape[0]):
-        for j in range(order.shape[0]):
-            d = distances[i, order[j]]
+    energies = np.empty((rows.shape[0], columns.shape[0]), dtype=np.float32)
+    for i in range(rows.shape[0]):
+        from_row = distances[rows[i]]
+        for j in range(columns.shape[0]):
+            d = np.float64(from_row[columns[j]])
             energies[i, j] = 0.5 * d * d if is_squared else d
     return energies
 

@@ -24,6 +24,7 @@ N_AT_ONCE = WIDTH**3
 _ROUNDING = 2.0**-23
 _TINY = 1e-36  # smaller numbers lose their digits in single precision
 _GUESS = 1.2  # times the last distance of the query before: the first limit of the next query
+_NONE = np.float32(-1.0)  # a limit that leaves the decision to the bounds
 _BIT_COUNTS = np.array([bin(mask).count("1") for mask in range(1 << WIDTH)])
 
 
@@ -121,6 +122,9 @@ def box_neighbors(queries, limits, tree, points, rows, distances, index):
 def box_reverse_neighbors(queries, tree, points, rows, reaches, bounds):
     """Find, for each query, all points that have it within their reach.
 
+    The queries go down the tree together, so that a box is read once for all that are near it:
+    reading it from memory takes longer than measuring.
+
     Parameters
     ----------
     queries : ndarray, shape (m, n_features)
@@ -140,45 +144,96 @@ def box_reverse_neighbors(queries, tree, points, rows, reaches, bounds):
     starts : ndarray of int, shape (m + 1,)
         Where the results of each query start.
     found_rows : ndarray of int, shape (n_found,)
+        Those of a query in the order of the tree.
     found_distances : ndarray, shape (n_found,)
     """
-    n_queries, n_features = queries.shape
-    boxes, sizes, starts, power = tree.boxes, tree.sizes, tree.starts, tree.power
-    box_bounds, _ = bounds
-    limit = np.float32(-1.0)  # no limit of the query: the bounds of the points decide
-    single = np.empty(n_features, dtype=np.float32)
-    levels, nodes, _ = _make_stack()
-    powers, near, work = _make_work()
-    found_rows = np.empty(16 * n_queries + N_AT_ONCE, dtype=np.int64)
-    found_distances = np.empty(found_rows.shape[0])
-    result_starts, n_found = np.zeros(n_queries + 1, dtype=np.int64), 0
+    (n_queries, n_features), power = queries.shape, tree.power
+    singles = np.empty((n_queries, n_features), dtype=np.float32)
     for i in range(n_queries):
-        _to_single(queries[i], tree.origin, power, single)
-        n_nodes = 1
-        levels[0], nodes[0] = sizes.shape[0] - 1, 0
-        while n_nodes > 0:
-            n_nodes -= 1
-            level, node = levels[n_nodes], nodes[n_nodes]
-            at, first, n_below = starts[level] + node, WIDTH * node, sizes[level - 1]
-            mask = _boxes_in_reach(single, power, boxes, at, powers, box_bounds, limit)
-            if level > 2:
-                stop = _list_set(mask, first, n_below, nodes, n_nodes)
-                levels[n_nodes:stop] = level - 1
-                n_nodes = stop
-                continue
-            n_near = _list_set(mask, first, n_below, near, 0)
-            n_near = _points_in_reach(single, tree, bounds, limit, powers, near, n_near, work)
-            if n_found + n_near > found_rows.shape[0]:
-                found_rows = _longer(found_rows, n_near)
+        _to_single(queries[i], tree.origin, power, singles[i])
+    # At each level on the way down: the node, the queries that came to it, the boxes of the node
+    # that each of these may be in reach of, and the boxes left to visit, as bits.
+    top = tree.sizes.shape[0] - 1
+    nodes, counts = np.zeros(top + 1, dtype=np.int64), np.zeros(top + 1, dtype=np.int64)
+    active = np.empty((top + 1, n_queries), dtype=np.int32)
+    masks = np.empty((top + 1, n_queries), dtype=np.uint8)
+    left = np.zeros(top + 1, dtype=np.int64)
+    powers, near, work = _make_work()
+    found_queries = np.empty(16 * n_queries + N_AT_ONCE, dtype=np.int32)
+    found_places = np.empty(found_queries.shape[0], dtype=np.int64)
+    found_distances = np.empty(found_queries.shape[0])
+    n_found, level = 0, top
+    counts[top], active[top] = n_queries, np.arange(n_queries)
+    left[top] = _mark_boxes(singles, active[top], tree, top, 0, bounds, powers, masks)
+    while level <= top:
+        if level > 2 and left[level] == 0:
+            level += 1
+            continue
+        if level > 2:
+            box = _SET_BITS[left[level], 0]
+            left[level] &= left[level] - 1
+            level -= 1
+            nodes[level], n_active = WIDTH * nodes[level + 1] + box, 0
+            for t in range(counts[level + 1]):
+                active[level, n_active] = active[level + 1, t]
+                n_active += masks[level + 1, t] >> box & 1
+            left[level] = _mark_boxes(
+                singles, active[level, :n_active], tree, level, nodes[level], bounds, powers, masks
+            )
+            counts[level] = n_active
+            continue
+        for t in range(counts[2]):  # eight nodes of eight blocks, which fit a cache
+            i, mask = active[2, t], np.int64(masks[2, t])
+            n_near = _list_set(mask, WIDTH * nodes[2], tree.sizes[1], near, 0)
+            n_near = _points_in_reach(singles[i], tree, bounds, _NONE, powers, near, n_near, work)
+            if n_found + n_near > found_places.shape[0]:
+                found_queries = _longer(found_queries, n_near)
+                found_places = _longer(found_places, n_near)
                 found_distances = _longer(found_distances, n_near)
-            for t in range(n_near):
-                place = near[t]
+            for place in near[:n_near]:
                 value = _power(queries[i], points[place], power)
                 distance = np.sqrt(value) if power == 2 else value
-                found_rows[n_found], found_distances[n_found] = rows[place], distance
+                found_queries[n_found], found_places[n_found] = i, place
+                found_distances[n_found] = distance
                 n_found += distance <= reaches[place]
-        result_starts[i + 1] = n_found
-    return result_starts, found_rows[:n_found].copy(), found_distances[:n_found].copy()
+        level += 1
+    return _by_query(
+        found_queries[:n_found], found_places[:n_found], found_distances[:n_found], n_queries, rows
+    )
+
+
+@register_jitable
+def _mark_boxes(singles, some, tree, level, node, bounds, powers, masks):
+    """Mark the boxes of a node that some queries may be in reach of; return those of any query.
+
+    Both are bit masks; `masks`, shape (n_levels, m), has one a query.
+    """
+    n_boxes = min(WIDTH, tree.sizes[level - 1] - WIDTH * node)
+    of_any = 0
+    for t in range(some.shape[0]):
+        at = tree.starts[level] + node
+        mask = _boxes_in_reach(
+            singles[some[t]], tree.power, tree.boxes, at, powers, bounds[0], _NONE
+        )
+        masks[level, t] = mask
+        of_any |= mask
+    return of_any & (1 << n_boxes) - 1
+
+
+@register_jitable
+def _by_query(found_queries, found_places, found_distances, n_queries, rows):
+    """Sort results by query, and keep their order otherwise; see `box_reverse_neighbors`."""
+    starts = np.zeros(n_queries + 1, dtype=np.int64)
+    for i in found_queries:
+        starts[i + 1] += 1
+    starts = np.cumsum(starts)
+    ends = starts.copy()
+    found_rows, distances = np.empty_like(found_places), np.empty_like(found_distances)
+    for t in range(found_queries.shape[0]):
+        i = found_queries[t]
+        found_rows[ends[i]], distances[ends[i]] = rows[found_places[t]], found_distances[t]
+        ends[i] += 1
+    return starts, found_rows, distances
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
