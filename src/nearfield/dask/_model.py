@@ -10,13 +10,13 @@ import numpy as np
 from dask.delayed import Delayed, delayed
 from numpy.typing import NDArray
 
-from nearfield.dask._graph import GraphRows, ShardedGraph, joined_rows
+from nearfield.dask._graph import GraphRows, ShardedGraph
 from nearfield.dask._kept import Kept
 from nearfield.dask._search import WITH_TIES, Queries, answer, search_new
 from nearfield.dask._shards import Shard, Shards, joined
 from nearfield.dask._space import place
 from nearfield.estimators._graph import ModelFit
-from nearfield.field import NeighborFamily, NeighborKernel
+from nearfield.field import NeighborFamily, NeighborKernel, check_external_field
 from nearfield.inference import Posterior
 from nearfield.neighbors import (
     NeighborGraph,
@@ -26,15 +26,10 @@ from nearfield.neighbors import (
     most_columns,
 )
 from nearfield.prediction import (
-    IntervalNodes,
     NeighborOutliers,
     NeighborSums,
-    choose_average,
-    make_probes,
-    measure_of,
-    normalized,
+    PosteriorNodes,
     outlier_values,
-    probe_sites,
     typical_scales,
 )
 
@@ -101,38 +96,26 @@ class Model:
 class Averages:
     """The averages over a posterior of supports that are summed over the shards."""
 
-    average: Any
-    interval_nodes: IntervalNodes
+    nodes: PosteriorNodes
+    external_field: Floats
 
     @classmethod
-    def from_probes(cls, model: Model, sites: GraphRows, reaching: GraphRows) -> "Averages":
-        """Choose nodes by a few training points, and by the rows of the graph that lead to them."""
-        family = model.family(reaching)
-
-        def probes() -> Any:
-            lists = NeighborLists(sites.distances, sites.neighbors.astype(np.int64))
-            labels = sites.neighbor_labels.astype(np.int64)
-            return make_probes(sites.rows, lists, labels, family.graph if model.is_joint else None)
-
-        make_sums = partial(NeighborSums, family, reaching.labels)
-        average = choose_average(model.posterior, family, make_sums, probes).of_supports()
-        measure = measure_of(model.posterior, family)
-        return cls(average, IntervalNodes.of(average, measure, average.external_field))
-
-    def scales_of(self, method: str) -> Floats:
-        """Give the scales at which a method needs the support."""
-        if method == "probabilities":
-            return self.average.scales
-        return self.average.support_scales(self.interval_nodes.nodes.scales)
+    def from_model(cls, model: Model) -> "Averages":
+        """Compress the posterior."""
+        is_smooth = model.neighbor_kernel.is_smooth
+        return cls(
+            PosteriorNodes.from_posterior(model.posterior, is_smooth=is_smooth),
+            check_external_field(model.external_field, model.n_classes),
+        )
 
     def probabilities(self, support: Floats) -> Floats:
         """Average the class probabilities, shape (m, G)."""
-        return normalized(self.average.average(support))
+        return self.nodes.mean(support, self.external_field)
 
     def interval(self, support: Floats, *levels: float) -> tuple[Floats, ...]:
         """Bound each class probability at some levels, from below and above in turn."""
         tails = [0.5 * (1.0 + sign * level) for level in levels for sign in (-1.0, 1.0)]
-        return tuple(self.interval_nodes.quantiles(support, tuple(tails)))
+        return tuple(self.nodes.quantiles(support, self.external_field, np.array(tails)))
 
 
 class ShardVisit(NamedTuple):
@@ -154,11 +137,11 @@ class PreparedShard:
 
     @classmethod
     def from_parts(
-        cls, shard: Shard, part: GraphRows, model: Model, averages: Averages, method: str
+        cls, shard: Shard, part: GraphRows, model: Model, averages: Averages
     ) -> "PreparedShard":
-        """Prepare for the scales of a method."""
+        """Prepare for the scales of the compressed posterior."""
         family = model.family(part)
-        sums = NeighborSums(family, part.labels, averages.scales_of(method))
+        sums = NeighborSums(family, part.labels, averages.nodes.scales)
         if not model.is_joint or shard.index is None:
             return cls(shard, model, sums, None)
         return cls(shard, model, sums, shard.index.reverse(family.reaches))
@@ -231,7 +214,7 @@ class ShardedModel:
         lists = search_new(shards, placed, min(model.n_neighbors + 1, model.n_points))
         if method == "outlier_score":
             return delayed(_score)(self._outliers.value, lists)
-        prepared = self._prepared[method].values
+        prepared = self._prepared.values
         visits = [delayed(PreparedShard.visit)(shard, placed, lists) for shard in prepared]
         averages = self._averages.value
         return delayed(_predict)(averages, model, lists, visits, method, arguments)
@@ -242,7 +225,7 @@ class ShardedModel:
         """Average the conditionals of some training points, shape (m, G); with their labels."""
         conditionals = self.fit.family.conditionals(sites)
         averages = self._averages.value.compute()
-        supports = conditionals.supports(averages.average.scales, conditionals.labels)
+        supports = conditionals.supports(averages.nodes.scales, conditionals.labels)
         return averages.probabilities(np.stack(list(supports), axis=1)), conditionals.labels
 
     def to_local(self, estimator: Any) -> Any:
@@ -264,12 +247,11 @@ class ShardedModel:
 
     @cached_property
     def _averages(self) -> Kept:
-        return Kept(partial(_choose_averages, self.model, self.graph))
+        return Kept(partial(_compress, self.model))
 
     @cached_property
-    def _prepared(self) -> dict[str, Kept]:
-        prepare = partial(_prepare, self.shards, self.graph, self.model, self._averages)
-        return {method: Kept(partial(prepare, method)) for method in ("probabilities", "interval")}
+    def _prepared(self) -> Kept:
+        return Kept(partial(_prepare, self.shards, self.graph, self.model, self._averages))
 
     @cached_property
     def _outliers(self) -> Kept:
@@ -283,25 +265,14 @@ def cut_off_ties(lists: NeighborLists, n_neighbors: int) -> NDArray[np.bool_]:
     return lists.distances[:, n_neighbors] <= lists.distances[:, n_neighbors - 1] * WITH_TIES
 
 
-def _choose_averages(model: Model, graph: ShardedGraph) -> list[Delayed]:
-    # Only a smooth kernel has nodes to choose.
-    n_sites = model.n_points if model.neighbor_kernel.is_smooth else 0
-    sites = probe_sites(n_sites) if n_sites else np.empty(0, dtype=np.int64)
-    reaching = [delayed(_reaching)(part, sites) for part in graph.parts.values]
-    rows = delayed(joined_rows)(reaching)
-    return [delayed(Averages.from_probes)(model, graph.collect(sites), rows)]
+def _compress(model: Model) -> list[Delayed]:
+    return [delayed(Averages.from_model)(model)]
 
 
-def _reaching(part: GraphRows, sites: NDArray[np.int64]) -> GraphRows:
-    return part.part(np.flatnonzero(np.isin(part.neighbors, sites).any(axis=1)))
-
-
-def _prepare(
-    shards: Shards, graph: ShardedGraph, model: Model, averages: Kept, method: str
-) -> list[Delayed]:
+def _prepare(shards: Shards, graph: ShardedGraph, model: Model, averages: Kept) -> list[Delayed]:
     pairs = zip(shards.shards, graph.parts.values, strict=True)
     return [
-        delayed(PreparedShard.from_parts)(shard, part, model, averages.value, method)
+        delayed(PreparedShard.from_parts)(shard, part, model, averages.value)
         for shard, part in pairs
     ]
 
@@ -343,7 +314,7 @@ def _predict(
 ) -> Any:
     """Add up the support of new points over the shards, and average over the posterior."""
     distances, codes = _with_ties(model, lists, visits)
-    scales, n_classes = averages.scales_of(method), model.n_classes
+    scales, n_classes = averages.nodes.scales, model.n_classes
     support = model.neighbor_kernel.out_support(distances, codes % n_classes, scales, n_classes)
     for visit in visits:
         support[visit.places] += visit.in_support

@@ -45,11 +45,23 @@ def fit_at_scale(model: Any, points: NDArray[np.float64], labels: NDArray[np.int
     sample, weighing = draw_rows(make_rng(model.random_state), labels)
     chosen = choose_candidates(model, points[sample], y[sample])
     candidates = [candidate.fit(points, y) for candidate in chosen]
+    share_spaces(candidates)
     log_densities = [
         log_density(each._current_predictor().conditional_probabilities(weighing), labels[weighing])
         for each in candidates
     ]
     return weigh_candidates(candidates, np.column_stack(log_densities), model.concentration)
+
+
+def share_spaces(candidates: list[Any]) -> None:
+    """Let candidates with the same metric have one metric space, and one graph if k is the same.
+
+    New points are then placed once for all of them, and a file holds the training points once.
+    """
+    for i, candidate in enumerate(candidates):
+        for other in candidates[:i]:
+            if candidate.metric == other.metric:
+                candidate.share_space(other)
 
 
 def draw_rows(
@@ -87,30 +99,6 @@ def normalizing_rows(n_points: int) -> NDArray[np.int64]:
     return sample_rows(n_points, _MAX_NORMALIZING, 0, _NORMALIZING_STREAM)
 
 
-def pooled_interval(
-    candidates: list[tuple[float, Any]], points: NDArray[np.float64], level: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Give equal-tailed intervals over weighted candidates, from twenty quantiles of each.
-
-    Parameters
-    ----------
-    candidates : list of (weight, classifier)
-    points : ndarray, shape (m, n_features)
-    level : float
-
-    Returns
-    -------
-    lower, upper : ndarray, shape (m, n_classes)
-    """
-    ends = [
-        end
-        for _, candidate in candidates
-        for each in (*INTERVAL_LEVELS, level)
-        for end in candidate.predict_proba_interval(points, each)
-    ]
-    return pool_ends(np.array([weight for weight, _ in candidates]), np.array(ends), level)
-
-
 def pool_ends(
     weights: NDArray[np.float64], ends: NDArray[np.float64], level: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -125,7 +113,7 @@ def pool_ends(
     """
     tail = 0.5 * (1.0 - level)
     repeated = np.repeat(weights, len(ends) // len(weights))
-    lower, upper = weighted_quantiles(ends, repeated, [tail, 1.0 - tail])
+    lower, upper = weighted_quantiles(np.moveaxis(ends, 0, -1), repeated, (tail, 1.0 - tail))
     return lower, upper
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nearfield.sampling.euclidean import euclidean_rows
+from nearfield.distances.kernels.euclidean import euclidean_rows
 
 
 def euclidean_distances_to(new_points: ArrayLike, points: ArrayLike) -> NDArray[np.float64]:
