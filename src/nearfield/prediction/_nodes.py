@@ -22,7 +22,7 @@ from nearfield.inference import Posterior
 from nearfield.prediction._quadrature import Floats, cells, gauss_nodes, lagrange_basis
 from nearfield.prediction.kernels.softmax import mean_softmax, node_softmax
 
-_N_EXACT = 32  # as many nodes or fewer, of the posterior or of one scale, are taken as they are
+_N_EXACT = 32  # a posterior of as many nodes or fewer is taken as it is
 _N_SCALES = 3  # of a cell with a smooth kernel
 _N_BETAS = 6  # of a cell of beta
 _LIGHT = 1.0 / 64.0  # weight of a cell whose betas are one cell
@@ -88,7 +88,8 @@ class PosteriorNodes:
         if is_smooth:
             measure = measure._replace(scales=np.log(measure.scales))
         groups = _split(measure, is_smooth)
-        found = [_compress_cell(measure.part(group), is_smooth) for group in groups]
+        most_betas = _N_EXACT if len(measure.weights) <= _N_EXACT else _N_BETAS
+        found = [_compress_cell(measure.part(group), is_smooth, most_betas) for group in groups]
         starts = np.cumsum([0] + [len(cell.scales) for cell in found])[:-1]
         places = [start + cell.places for start, cell in zip(starts, found, strict=True)]
         average = Nodes(
@@ -194,15 +195,14 @@ def _groups(numbers: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
 
 
-def _compress_cell(cell: _Measure, is_smooth: bool) -> _Cell:
-    """Choose the scales and betas of a cell, and their weights."""
+def _compress_cell(cell: _Measure, is_smooth: bool, most_betas: int) -> _Cell:
+    """Choose the scales and betas of a cell, and their weights; keep betas if they are few."""
     if is_smooth:
         scales = gauss_nodes(cell.scales, cell.weights, _N_SCALES)
     else:
         order = np.argsort(cell.scales, kind="stable")
         cumulative = np.cumsum(cell.weights[order])
         scales = cell.scales[order[[np.searchsorted(cumulative, 0.5 * cumulative[-1])]]]
-    most_betas = _N_EXACT if np.ptp(cell.scales) == 0.0 else _N_BETAS
     if len(scales) == 1 and len(cell.betas) <= most_betas:
         return _Cell(scales, np.zeros(len(cell.betas), dtype=np.int64), cell.betas, cell.weights)
     by_scale = lagrange_basis(scales, cell.scales)

@@ -169,7 +169,7 @@ class NeighborPredictor(FieldPredictor):
         """Give the coupling to each training point at these scales, shape (m, n_scales, n)."""
         neighborhood, n_points = self.neighborhood(points), len(self.labels)
         # With a class of its own for each training point, the support is the coupling.
-        own = replace(self.family, n_classes=n_points, external_field=None)
+        own = replace(self._used, n_classes=n_points, external_field=None)
         neighborhood = replace(neighborhood, neighbor_labels=neighborhood.lists.rows)
         return NeighborSums(own, np.arange(n_points), self.nodes.scales).support(neighborhood)
 
@@ -185,18 +185,25 @@ class NeighborPredictor(FieldPredictor):
     def neighborhood(self, points: Any) -> Neighborhood:
         """Search for the training points that new points are near to, and that they reach."""
         lists = search_with_ties(
-            partial(self.index.query, points), self.family.n_neighbors_of_new, len(self.labels)
+            partial(self.index.query, points), self._used.n_neighbors_of_new, len(self.labels)
         )
         reverse = self._reverse_index.query(points) if self.is_joint else None
         return Neighborhood(lists, self.labels[lists.rows], reverse)
 
     def sums_at(self, scales: Floats) -> NeighborSums:
         """Prepare the support at some scales."""
-        return NeighborSums(self.family, self.labels, scales)
+        return NeighborSums(self._used, self.labels, scales)
 
     @cached_property
     def _reverse_index(self) -> Any:
-        return self.index.reverse(self.family.reaches)
+        return self.index.reverse(self._used.reaches)
+
+    @cached_property
+    def _used(self) -> NeighborFamily:
+        """The family up to the largest k of the posterior: no neighbour beyond it counts."""
+        if not self.family.is_discrete:
+            return self.family
+        return replace(self.family, graph=self.family.graph.first(int(self.nodes.scales[-1])))
 
     @cached_property
     def _outliers(self) -> "NeighborOutliers":
