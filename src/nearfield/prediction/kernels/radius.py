@@ -66,8 +66,7 @@ def radius_support(distances, labels, class_sizes, search, gains, outside, epsil
             if distances[i, j] < scales[-1]:
                 g, entry = labels[j], entry_of(distances[i, j], scales, starts, first_cell, shift)
                 entered[entry, g] += 1.0
-                for s in range(entry, n_scales):
-                    received[g, s] += gains[j, s]
+                add_to(received[g, entry:], gains[j, entry:])
         n_inside = 0.0
         for s in range(n_scales):
             for g in range(n_classes):
@@ -77,6 +76,13 @@ def radius_support(distances, labels, class_sizes, search, gains, outside, epsil
             for g in range(n_classes):
                 kernel = counts[g] + epsilon * (class_sizes[g] - counts[g])
                 support[i, s, g] = kernel / normalizer + received[g, s]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_to(sums, values):
+    """Add values to sums in place: a loop from zero on, which vector instructions take."""
+    for s in range(sums.shape[0]):
+        sums[s] += values[s]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
