@@ -13,17 +13,20 @@ from timing import seconds_per_call
 from nearfield import (
     DistanceNeighborsClassifier,
     KNeighborsClassifierCV,
+    NearfieldClassifier,
     ProbabilisticKNeighborsClassifier,
     datasets,
 )
 from nearfield.distances import distance_matrix
 from nearfield.field import DistanceFamily, NeighborFamily
 from nearfield.inference import Exchange, Posterior
-from nearfield.prediction import Predictor
+from nearfield.neighbors.index import PrecomputedIndex
+from nearfield.prediction import NeighborPredictor, Predictor
 
 N_TEST, N_TRAIN, N_FEATURES = 100_000, 2_000, 10
 N_TURNS = 3
 N_SHORT_TURNS = 30
+ONE_ROW_SIZES = (200, 2_000, 5_000)
 N_THREADS = 2
 MODELS = {
     "gaussian": DistanceNeighborsClassifier("gaussian", inference="pseudolikelihood"),
@@ -45,6 +48,10 @@ def main():
         "seconds, and as a multiple of scikit-learn's brute-force k-nn"
     )
     print(beside_scikit_learn(), flush=True)
+    print("predict_proba of one row, NearfieldClassifier and scikit-learn's k-nn: CPU milliseconds")
+    for n_points in ONE_ROW_SIZES:
+        ours, theirs = one_row(n_points)
+        print(f"  {n_points:6,} training points  {ours:5.2f}  {theirs:5.2f}", flush=True)
     sizes = ", ".join(f"{n_points:,} x {n_features}" for n_points, n_features in SIZES)
     print(f"10,000 draws: CPU time as a multiple of that for 100 nodes; {sizes}")
     for model in ("gaussian", "exponential", "radius", "k"):
@@ -82,6 +89,17 @@ def beside_scikit_learn():
         f"  {name:20s} {value:6.2f} s  x{value / seconds['scikit-learn']:.2f}"
         for name, value in seconds.items()
     )
+
+
+def one_row(n_points):
+    """Time the prediction of one row, ours and by scikit-learn's k-nn, in milliseconds."""
+    X, y = problem(n_points)
+    row = problem(1, seed=1)[0]
+    timers = {}
+    for model in (NearfieldClassifier(), KNeighborsClassifier(n_neighbors=15)):
+        model.fit(X, y).predict_proba(row)  # compiles, and computes what is kept
+        timers[type(model).__name__] = lambda model=model: model.predict_proba(row)
+    return [1e3 * seconds for seconds in seconds_per_call(timers, N_SHORT_TURNS).values()]
 
 
 def by_number_of_draws(model, width, n_points, n_features, n_test=100):
@@ -130,13 +148,19 @@ def family_of(model, distances, n_classes):
     return DistanceFamily(distances, model, n_classes)
 
 
+def predictor_of(posterior, family, labels):
+    if not family.has_graph:
+        return Predictor(posterior, family, labels)
+    return NeighborPredictor(posterior, family, labels, PrecomputedIndex(family.n_points))
+
+
 def cost_ratio(family, labels, new, few, many):
     """Time predictions by few nodes and by many, given as (betas, scales); return the ratio."""
     timers = {}
     for betas, scales in (few, many):
         weights = np.full(len(betas), 1.0 / len(betas))
         posterior = Posterior.from_nodes(betas, scales, weights, family.scale_name)
-        predictor = Predictor(posterior, family, labels)
+        predictor = predictor_of(posterior, family, labels)
         predictor.probabilities(new[:2])
         timers[len(betas)] = lambda p=predictor: p.probabilities(new)
     seconds = seconds_per_call(timers, N_SHORT_TURNS)

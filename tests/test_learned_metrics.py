@@ -8,7 +8,13 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from nearfield.datasets import load_crabs, load_iris, load_wine, stratified_split
-from nearfield.distances import LEARNED_METRICS, ArdMetric, DiscriminantMetric, WithinMetric
+from nearfield.distances import (
+    LEARNED_METRICS,
+    ArdMetric,
+    CompiledObjective,
+    DiscriminantMetric,
+    WithinMetric,
+)
 from nearfield.distances import _relevance as relevance
 from nearfield.distances._scale_objective import ScaleObjective, ScaleProblem
 from nearfield.distances._scaled_field import field_gradient, squared_distances
@@ -17,7 +23,6 @@ from nearfield.distances.learned import class_means, standardize
 from nearfield.distances.within import _most_probable_shrinkage, whiten_within
 from nearfield.field import DistanceFamily
 from nearfield.inference.pseudolikelihood import log_pseudolikelihood
-from nearfield.sampling.relevance import CompiledObjective
 
 METRICS = [WithinMetric(), ArdMetric(max_iter=10), DiscriminantMetric(max_iter=10)]
 

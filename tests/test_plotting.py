@@ -10,7 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.text import Text
-from sklearn.base import BaseEstimator
+from plain import row_weights
+from plain_dense import weights_out
+from scipy.spatial.distance import cdist
+from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
@@ -35,8 +38,6 @@ from nearfield.plotting import (
 from nearfield.plotting._style import OKABE_ITO, class_colors, class_markers
 from nearfield.plotting.calibration import calibration_bins, top_label_bins
 from nearfield.plotting.posterior import _density, _heights
-from nearfield.prediction._influence import _grouped
-from nearfield.prediction._support import weights_out
 
 BUNCH = load_iris()
 X = pd.DataFrame(BUNCH.data[::3], columns=BUNCH.feature_names)
@@ -368,11 +369,36 @@ def test_influences_see_through_a_pipeline():
     InfluenceDisplay.from_estimator(alone, X.iloc[[0]])
 
 
-def test_many_draws_are_grouped_without_losing_mass():
-    posterior = chains(n_draws=2_000)
-    groups = _grouped(posterior)
-    assert len(groups) <= 65
-    assert sum(beta for _, beta in groups) == pytest.approx(posterior.mean()["beta"])
+INFLUENCED = {
+    "dnn": (DistanceNeighborsClassifier(**PLAIN), None),
+    "printed": (DistanceNeighborsClassifier(**PLAIN, predictive="printed"), None),
+    "radius": (DistanceNeighborsClassifier("radius", inference="pseudolikelihood"), None),
+    "graph": (DistanceNeighborsClassifier(**PLAIN, n_neighbors=6), 6),
+    "pknn": (ProbabilisticKNeighborsClassifier(inference="pseudolikelihood"), "k"),
+    "directed": (ProbabilisticKNeighborsClassifier("directed"), "k"),
+}
+
+
+@pytest.mark.parametrize("name", INFLUENCED)
+def test_influence_is_beta_times_in_and_out_weights_in_a_plain_loop(name):
+    """Of three nodes, each a field of n + 1 points whose weights are written out."""
+    model, k = clone(INFLUENCED[name][0]).fit(X, Y), INFLUENCED[name][1]
+    kernel, betas, weights = model.family_.kernel, (0.5, 1.5, 4.0), (0.2, 0.5, 0.3)
+    scales = (2.0, 3.0, 7.0) if k == "k" else np.quantile(model.posterior_.scale, (0.2, 0.5, 0.8))
+    name_of_scale = model.posterior_.scale_name
+    model.posterior_ = Posterior.from_nodes(betas, scales, weights, name_of_scale)
+    model._predictor = model._make_predictor()
+    points, new = model.metric_space_.points, model.metric_space_.place(X.mean().to_numpy()[None])
+    distances, to_new = cdist(points, points), cdist(new, points)[0]
+    expected = np.zeros(len(X))
+    for beta, scale, weight in zip(betas, scales, weights, strict=True):
+        n_neighbors = {"k": int(scale), None: len(X)}.get(k, k)
+        expected += weight * beta * row_weights(to_new, kernel, scale, n_neighbors)
+        for j in range(len(X)) if name not in ("printed", "directed") else ():
+            others = np.append(np.delete(distances[j], j), to_new[j])
+            expected[j] += weight * beta * row_weights(others, kernel, scale, n_neighbors)[-1]
+    display = InfluenceDisplay.from_estimator(model, pd.DataFrame([X.mean()]))
+    np.testing.assert_allclose(display.influence, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_influence_is_of_one_point(dnn):

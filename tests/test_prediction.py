@@ -4,21 +4,17 @@ import sys
 import numpy as np
 import pytest
 from plain import all_distances, new_point_support, predictor_of
+from plain_dense import new_point_support as dense_support
 from scipy import stats
 from scipy.special import softmax
 
 from nearfield._vector import exp_of
-from nearfield.distances import distance_matrix
+from nearfield.distances import distance_matrix, euclidean_distances_to
 from nearfield.field import DistanceFamily, NeighborFamily
 from nearfield.field.enumeration import label_distribution
 from nearfield.inference import Posterior
-from nearfield.prediction import Predictor, euclidean_distances_to, map_chunks
-from nearfield.prediction._knots import Knots
-from nearfield.prediction._rules import Measure, compress, gauss_nodes, lagrange_basis
-from nearfield.prediction._smooth import _TOWARDS_CENTRE, probe_distances
-from nearfield.prediction._support import new_point_support as dense_support
-from nearfield.sampling.selection import bound_of_smallest, sorted_below
-from nearfield.sampling.steps import exponential
+from nearfield.prediction import PosteriorNodes, Predictor, map_chunks
+from nearfield.prediction._quadrature import gauss_nodes, lagrange_basis
 
 MODELS = ("gaussian", "exponential", "radius", "k", "directed k")
 SCALES = {
@@ -168,18 +164,19 @@ def test_a_class_without_training_points_gets_its_share():
 
 @pytest.mark.parametrize("width", ["realistic", "wide"])
 @pytest.mark.parametrize("model", ["gaussian", "exponential", "radius", "k"])
-def test_many_draws_are_averaged_as_if_one_by_one(model, width):
-    points, labels = three_classes(90)
-    new = np.random.default_rng(5).normal(size=(60, 3))
+def test_ten_thousand_draws_are_averaged_as_if_one_by_one(model, width):
+    points, labels = three_classes(60)
+    new = np.random.default_rng(5).normal(size=(30, 3))
     new[:3] *= 4.0
-    betas, scales = draws_of(model, 90, 4_000, width)
+    betas, scales = draws_of(model, 60, 10_000, width)
     posterior = Posterior.from_draws(
         betas.reshape(4, -1), scales.reshape(4, -1), "k" if model == "k" else "sigma"
     )
     predictor = predictor_of(posterior, family_of(model, distance_matrix(points)), labels)
     distances = distance_matrix(new, points)
     error = np.abs(predictor.probabilities(distances) - plain_average(predictor, distances))
-    assert error.max() < 1e-4
+    assert error.max() < 1e-3
+    assert len(predictor.nodes.scales) <= (96 if predictor.family.is_smooth else 2_048)
 
 
 @pytest.mark.parametrize("model", ["gaussian", "exponential"])
@@ -195,31 +192,7 @@ def test_far_draws_and_points_in_the_middle_are_averaged_as_if_one_by_one(model)
     )
     distances = distance_matrix(new, points)
     error = np.abs(predictor.probabilities(distances) - plain_average(predictor, distances))
-    assert error.max() < 1e-4
-
-
-@pytest.mark.parametrize("n_knots", [8, 48, 128])
-def test_values_between_knots_follow_from_those_around(n_knots):
-    rng = np.random.default_rng(2)
-    log_scales = np.append(0.5 * rng.standard_normal(500), [3.0, 3.01])
-    measure = Measure(np.ones(502), log_scales, np.full(502, 1 / 502))
-    knots = Knots.of(measure, n_knots)
-    first, coefficients = knots.interpolation(log_scales)
-    around = first[:, None] + np.arange(coefficients.shape[1])
-    between = (coefficients * np.tanh(knots.log_scales)[around]).sum(axis=1)
-    error = np.abs(between - np.tanh(log_scales))
-    assert error.mean() < {8: 0.01, 48: 1e-6, 128: 1e-9}[n_knots]
-    assert error.max() < {8: 0.3, 48: 1e-3, 128: 1e-6}[n_knots]
-
-
-def test_probes_are_where_points_moved_through_the_centre_would_be():
-    points, _ = three_classes(30)
-    probes = probe_distances(distance_matrix(points)).reshape(len(_TOWARDS_CENTRE), 30, 30)
-    for t, distances in zip(_TOWARDS_CENTRE, probes, strict=True):
-        moved = points + t * (points.mean(axis=0) - points)
-        expected = distance_matrix(moved, points)
-        np.fill_diagonal(expected, np.inf)
-        np.testing.assert_allclose(distances, expected, rtol=1e-9)
+    assert error.max() < 1e-3
 
 
 def tailed_classes(rng, n_points, n_features, n_classes):
@@ -256,7 +229,7 @@ def test_steps_of_the_radius_are_averaged_as_if_one_by_one(
     predictor = predictor_of(posterior_of("radius", betas, sigmas), family, labels[:n_points])
     to_training = distance_matrix(new, points)
     error = predictor.probabilities(to_training) - plain_average(predictor, to_training)
-    assert np.abs(error).max() < 1e-4
+    assert np.abs(error).max() < 1e-3
 
 
 @pytest.mark.parametrize("predictive", ["joint", "printed"])
@@ -284,25 +257,6 @@ def test_neighbours_that_rounding_tells_apart_tie(model):
         rounded = new * (1.0 + rounding)
         np.testing.assert_allclose(predictor.probabilities(rounded), expected, atol=1e-12)
         np.testing.assert_allclose(plain_average(predictor, rounded), expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("k", [1, 7, 60, 200])
-@pytest.mark.parametrize("kind", ["normal", "same", "lattice", "packed", "zero"])
-def test_smallest_values_are_found_in_order(kind, k):
-    rng = np.random.default_rng(9)
-    row = {
-        "normal": np.abs(rng.normal(size=200)),
-        "same": np.full(200, 3.0),
-        "lattice": rng.integers(0, 4, size=200).astype(float),
-        "packed": np.append(1e-9 * rng.random(199), 1e9),  # all in one bucket
-        "zero": np.zeros(200),
-    }[kind]
-    rooms = np.empty((3, 201), dtype=np.int64)
-    for guess in (0.0, 1e-3, 1e6):
-        bound = bound_of_smallest(row, k, guess)
-        n_found = sorted_below(row, bound, *rooms)
-        assert n_found >= k
-        np.testing.assert_array_equal(rooms[0, :k], np.argsort(row, kind="stable")[:k])
 
 
 def test_rows_do_not_depend_on_each_other():
@@ -467,6 +421,42 @@ def test_gauss_nodes_integrate_polynomials_of_a_discrete_measure():
     assert len(gauss_nodes(np.array([1.0, 2.0, 1.0]), np.full(3, 1 / 3), 6)) == 2
 
 
+def test_compressed_posteriors_keep_the_moments_of_few_cells():
+    rng = np.random.default_rng(1)
+    betas, log_scales = rng.normal(3.0, 0.3, 500), 0.02 * rng.normal(size=500)
+    posterior = posterior_of("gaussian", betas, np.exp(log_scales))
+    nodes = PosteriorNodes.from_posterior(posterior, is_smooth=True)
+    assert len(nodes.scales) == 3
+    average = nodes.average
+    at_nodes = np.log(nodes.scales)[average.places[:, 0]]
+    for power_beta in range(6):
+        for power_scale in range(3):
+            expected = np.mean(betas**power_beta * log_scales**power_scale)
+            moment = average.weights @ (average.betas**power_beta * at_nodes**power_scale)
+            np.testing.assert_allclose(moment, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(nodes.mean_betas.sum(), betas.mean())
+
+
+def test_few_nodes_are_kept_as_they_are():
+    betas, scales = np.linspace(1.0, 9.0, 32), np.linspace(0.50, 0.52, 32)
+    nodes = PosteriorNodes.from_posterior(posterior_of("radius", betas, scales), is_smooth=False)
+    np.testing.assert_array_equal(nodes.scales, scales)
+    np.testing.assert_array_equal(nodes.average.betas, betas)
+
+
+def test_a_sample_of_the_posterior_is_interpolated_between_its_scales():
+    rng = np.random.default_rng(2)
+    betas, log_scales = np.ones(5_000), 0.3 * rng.normal(size=5_000)
+    posterior = posterior_of("gaussian", betas, np.exp(log_scales))
+    nodes = PosteriorNodes.from_posterior(posterior, is_smooth=True)
+    places, coefficients, _, weights = nodes.sample
+    between = (coefficients * np.tanh(np.log(nodes.scales))[places]).sum(axis=1)
+    levels = (np.arange(512) + 0.5) / 512
+    expected = np.tanh(np.quantile(log_scales, levels, method="inverted_cdf"))
+    np.testing.assert_allclose(between, expected, atol=1e-3)
+    np.testing.assert_allclose(weights.sum(), 1.0)
+
+
 def test_lagrange_polynomials_are_one_at_their_node():
     nodes = np.array([0.0, 0.5, 2.0])
     np.testing.assert_array_equal(lagrange_basis(nodes, nodes), np.eye(3))
@@ -474,25 +464,11 @@ def test_lagrange_polynomials_are_one_at_their_node():
     np.testing.assert_allclose(basis @ nodes**2, np.array([0.3, 1.7]) ** 2, rtol=1e-13)
 
 
-def test_compressed_measures_keep_the_moments_of_every_cell():
-    rng = np.random.default_rng(1)
-    betas, scales = rng.normal(3.0, 1.0, 500), rng.normal(size=500)
-    measure = Measure(betas, scales, np.full(500, 1 / 500))
-    few = compress(measure, 1, 1)
-    assert len(few.weights) == 12
-    for power_beta in range(4):
-        for power_scale in range(3):
-            expected = np.mean(betas**power_beta * scales**power_scale)
-            moment = few.weights @ (few.betas**power_beta * few.scales**power_scale)
-            np.testing.assert_allclose(moment, expected, rtol=1e-9, atol=1e-12)
-
-
 def test_the_vector_exp_is_right_to_fourteen_digits():
     values = np.concatenate([np.linspace(-700.0, 0.0, 7_001), [1e-9, 3.0, 700.0, -1e-300]])
     computed = np.array([exp_of(value) for value in values])
     np.testing.assert_allclose(computed, np.exp(values), rtol=3e-14)
     assert 0.0 <= exp_of(-np.inf) < 1e-300
-    assert exponential(-1.0) == np.exp(-1.0)
 
 
 def test_fast_euclidean_distances_keep_their_digits():
@@ -535,14 +511,12 @@ def test_what_cannot_be_predicted_is_refused():
 
 _MEMORY_RUN = """
 import resource
-import subprocess
-import sys
 
 import numpy as np
-from nearfield.distances import distance_matrix
+from nearfield.distances import distance_matrix, euclidean_distances_to
 from nearfield.field import DistanceFamily
 from nearfield.inference import Posterior
-from nearfield.prediction import Predictor, euclidean_distances_to, map_chunks
+from nearfield.prediction import Predictor, map_chunks
 
 rng = np.random.default_rng(0)
 points, new = rng.normal(size=(5_000, 5)), rng.normal(size=(1_000_000, 5))

@@ -70,3 +70,12 @@ def exp_of(x):
     p = p * r + 1.0
     p = p * r + 1.0
     return _float_of(_bits_of(p) + (_bits_of(shifted) << _SHIFT))  # type: ignore[call-arg]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER | {"nnan"})
+def smallest_of(values):
+    """Find the smallest value."""
+    smallest = values[0]
+    for j in range(values.shape[0]):
+        smallest = min(smallest, values[j])
+    return smallest

@@ -9,6 +9,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED
 
 from sklearn.base import BaseEstimator
 
@@ -19,6 +20,7 @@ _FORMAT = 1
 
 _PARTS = (
     "nearfield.distances.power.PowerTransform",
+    "nearfield.estimators._measured.MeasuredFamily",
     "nearfield.estimators._metric.MetricSpace",
     "nearfield.estimators._standardize.Standardization",
     "nearfield.field.families.DistanceFamily",
@@ -84,7 +86,7 @@ def save(
     estimator = getattr(estimator, "to_local", lambda: estimator)()
     record = {"format": _FORMAT, "nearfield": __version__, "estimator": estimator}
     try:
-        content = skops.io.dumps(record)
+        content = skops.io.dumps(record, compression=ZIP_DEFLATED, compresslevel=1)
     except Exception as error:  # skops knows no end of things that it cannot describe
         raise TypeError(
             f"Expected a model made of arrays and known types; {error} Give metrics by name, and "

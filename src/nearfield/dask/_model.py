@@ -14,22 +14,17 @@ from numpy.typing import NDArray
 from nearfield.dask._graph import GraphRows, family_of, take_conditionals
 from nearfield.dask._kept import Kept
 from nearfield.dask._shards import Queries, Shard, Shards, merge, place, search_home
-from nearfield.dask._training import collect, pick
+from nearfield.dask._training import collect
 from nearfield.estimators import ModelFit
-from nearfield.field import NeighborFamily, NeighborKernel
+from nearfield.field import NeighborFamily, NeighborKernel, check_external_field
 from nearfield.inference import Posterior
-from nearfield.neighbors import NeighborGraph, NeighborLists, ShortLists
+from nearfield.neighbors import NeighborGraph, ShortLists
 from nearfield.prediction import (
-    IntervalNodes,
     Neighborhood,
     NeighborOutliers,
     NeighborSums,
-    choose_average,
-    make_probes,
-    measure_of,
-    normalized,
+    PosteriorNodes,
     outlier_values,
-    probe_sites,
     typical_scales,
 )
 
@@ -42,44 +37,25 @@ _COLUMNS_AT_ONCE = 8  # whose medians over all training points are taken on one 
 class Averages:
     """The averages over a posterior of supports that are summed over the shards."""
 
-    average: Any
-    measure: Any  # the posterior, as a `Measure`
+    nodes: PosteriorNodes
+    external_field: Floats
 
     @classmethod
-    def from_probes(
-        cls, posterior: Posterior, family: NeighborFamily, sites: GraphRows, reaching: GraphRows
-    ) -> "Averages":
-        """Choose nodes by a few training points, and by the rows of the graph that lead to them."""
-        part = family_of(family, reaching)
-
-        def probes() -> Any:
-            lists = NeighborLists(sites.distances, sites.codes)
-            graph = None if family.is_directed else part.graph
-            codes = family.n_classes * sites.rows + sites.labels
-            return make_probes(codes, lists, sites.codes % family.n_classes, graph)
-
-        make_sums = partial(NeighborSums, part, reaching.labels)
-        average = choose_average(posterior, part, make_sums, probes).of_supports()
-        return cls(average, measure_of(posterior, part))
-
-    def scales_of(self, method: str) -> Floats:
-        """Give the scales at which a method needs the support."""
-        if method == "probabilities":
-            return self.average.scales
-        return self.average.support_scales(self._interval_nodes.nodes.scales)
+    def from_posterior(cls, posterior: Posterior, family: NeighborFamily) -> "Averages":
+        """Compress the posterior."""
+        return cls(
+            PosteriorNodes.from_posterior(posterior, is_smooth=family.is_smooth),
+            check_external_field(family.external_field, family.n_classes),
+        )
 
     def probabilities(self, support: Floats) -> Floats:
         """Average the class probabilities, shape (m, G)."""
-        return normalized(self.average.average(support))
+        return self.nodes.mean(support, self.external_field)
 
     def interval(self, support: Floats, *levels: float) -> tuple[Floats, ...]:
         """Bound each class probability at some levels, from below and above in turn."""
         tails = [0.5 * (1.0 + sign * level) for level in levels for sign in (-1.0, 1.0)]
-        return tuple(self._interval_nodes.quantiles(support, tuple(tails)))
-
-    @property
-    def _interval_nodes(self) -> IntervalNodes:
-        return IntervalNodes.of(self.average, self.measure, self.average.external_field)
+        return tuple(self.nodes.quantiles(support, self.external_field, np.array(tails)))
 
 
 class Answer(NamedTuple):
@@ -143,16 +119,11 @@ class ShardedModel:
 
     @classmethod
     def from_fit(cls, shards: Shards, fit: ModelFit, predictive: str) -> "ShardedModel":
-        """Choose the nodes of the averages."""
+        """Compress the posterior."""
         is_directed = fit.family.is_directed or predictive == "printed"
         graph = fit.family.graph.without_parts()
         family = replace(fit.family, graph=graph, is_directed=is_directed)
-        # Only a smooth kernel has nodes to choose.
-        sites = probe_sites(family.n_points) if family.is_smooth else np.empty(0, dtype=np.int64)
-        parts = fit.family.graph.parts.values
-        reaching = collect([delayed(_reaching)(part, sites, family.n_classes) for part in parts])
-        make = partial(Averages.from_probes, fit.posterior, family)
-        return cls(shards, fit, family, delayed(make)(collect(parts, sites), reaching).compute())
+        return cls(shards, fit, family, Averages.from_posterior(fit.posterior, family))
 
     def __getstate__(self) -> dict[str, Any]:
         return {argument.name: getattr(self, argument.name) for argument in fields(self)}
@@ -169,7 +140,7 @@ class ShardedModel:
         k = family.n_neighbors if is_score else family.n_neighbors_of_new
         placed = delayed(place)(points, shards.space)
         queries, lists = search_home(shards.kept.values, placed, k)
-        scales = np.empty(0) if is_score else self.averages.scales_of(method)
+        scales = np.empty(0) if is_score else self.averages.nodes.scales
         answers = [shard.visit(queries, scales, k) for shard in self._prepared.values]
         if is_score:
             lists += [answer.lists for answer in answers]
@@ -180,7 +151,7 @@ class ShardedModel:
     def conditional_probabilities(self, sites: NDArray[np.int64]) -> Floats:
         """Average the conditionals of some training points given all other labels, shape (m, G)."""
         conditionals = take_conditionals(self.fit.family, sites)
-        supports = conditionals.supports(self.averages.average.scales, conditionals.labels)
+        supports = conditionals.supports(self.averages.nodes.scales, conditionals.labels)
         return self.averages.probabilities(np.stack(list(supports), axis=1))
 
     def to_local(self, estimator: Any) -> Any:
@@ -210,11 +181,6 @@ class ShardedModel:
             _take_medians, self.family.neighbor_kernel, typical_scales(self.fit.posterior)
         )
         return Kept(take, self.fit.family.graph.parts)
-
-
-def _reaching(part: GraphRows, sites: NDArray[np.int64], n_classes: int) -> GraphRows:
-    is_reaching = np.isin(part.codes // n_classes, sites).any(axis=1)
-    return pick(part, part.rows[is_reaching])
 
 
 def _prepare(

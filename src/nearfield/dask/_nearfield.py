@@ -120,8 +120,8 @@ class AverageModel:
 
     def with_candidates(self, estimator: Any, candidates: list[Any]) -> Any:
         """Give an estimator what is fitted, with these candidates."""
-        estimator.features_, estimator.candidates_ = self.features, candidates
-        estimator.log_scores_, estimator.weights_ = self.average.log_scores, self.average.weights
+        estimator.features_ = self.features
+        estimator._keep(candidates, self.average.log_scores, self.average.weights)
         return estimator
 
 

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from nearfield.distances._dense import canonical_metric, check_distances, distance_matrix
+from nearfield.distances._euclidean import euclidean_distances_to
 from nearfield.distances.ard import ArdMetric
 from nearfield.distances.discriminant import DiscriminantMetric
+from nearfield.distances.kernels.relevance import CompiledObjective
 from nearfield.distances.learned import LinearMetric
 from nearfield.distances.power import PowerTransform
 from nearfield.distances.within import WithinMetric
@@ -21,6 +23,7 @@ LEARNED_METRICS: Mapping[str, type[LinearMetric]] = MappingProxyType(
 __all__ = [
     "LEARNED_METRICS",
     "ArdMetric",
+    "CompiledObjective",
     "DiscriminantMetric",
     "LinearMetric",
     "PowerTransform",
@@ -28,4 +31,5 @@ __all__ = [
     "canonical_metric",
     "check_distances",
     "distance_matrix",
+    "euclidean_distances_to",
 ]

@@ -58,6 +58,17 @@ def fit_at_scale(
     return weigh_candidates(candidates, np.column_stack(log_densities), model.concentration)
 
 
+def share_spaces(candidates: list[Any]) -> None:
+    """Let candidates with the same metric have one metric space, and one graph if k is the same.
+
+    New points are then placed once for all of them, and a file holds the training points once.
+    """
+    for i, candidate in enumerate(candidates):
+        for other in candidates[:i]:
+            if candidate.metric == other.metric:
+                candidate.share_space(other)
+
+
 def draw_rows(
     rng: np.random.Generator, labels: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -97,30 +108,6 @@ def _fit_transform(points: NDArray[np.float64], labels: NDArray[np.int64]) -> Po
     return PowerTransform().fit(points)
 
 
-def pooled_interval(
-    candidates: list[tuple[float, Any]], points: NDArray[np.float64], level: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Give equal-tailed intervals over weighted candidates, from twenty quantiles of each.
-
-    Parameters
-    ----------
-    candidates : list of (weight, classifier)
-    points : ndarray, shape (m, n_features)
-    level : float
-
-    Returns
-    -------
-    lower, upper : ndarray, shape (m, n_classes)
-    """
-    ends = [
-        end
-        for _, candidate in candidates
-        for each in (*INTERVAL_LEVELS, level)
-        for end in candidate.predict_proba_interval(points, each)
-    ]
-    return pool_ends(np.array([weight for weight, _ in candidates]), np.array(ends), level)
-
-
 def pool_ends(
     weights: NDArray[np.float64], ends: NDArray[np.float64], level: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -135,7 +122,7 @@ def pool_ends(
     """
     tail = 0.5 * (1.0 - level)
     repeated = np.repeat(weights, len(ends) // len(weights))
-    lower, upper = weighted_quantiles(ends, repeated, [tail, 1.0 - tail])
+    lower, upper = weighted_quantiles(np.moveaxis(ends, 0, -1), repeated, (tail, 1.0 - tail))
     return lower, upper
 
 

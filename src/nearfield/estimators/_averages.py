@@ -1,6 +1,5 @@
 """Averages over candidates: weighed by held-out labels, or by their evidence."""
 
-from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,12 +10,10 @@ from scipy.special import softmax
 from nearfield.estimators._candidates import (
     TrainingData,
     candidate_classifier,
-    distances_between,
     fit_held_out,
 )
 from nearfield.estimators._settings import make_rng
 from nearfield.estimators._stacking import deal_folds, stacking_weights
-from nearfield.prediction.mixture import QuickAverage
 
 
 class Average(NamedTuple):
@@ -68,36 +65,3 @@ def fit_by_evidence(model: Any, points: NDArray[np.float64], labels: NDArray[np.
         candidate.fit(points, model.classes_[labels])
     log_evidences = np.array([candidate.log_evidence_ for candidate in candidates])
     return Average(candidates, log_evidences, softmax(log_evidences))
-
-
-def mean_by_distances(
-    voices: Iterable[tuple[float, Any]], n_classes: int
-) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
-    """Prepare the weighted mean of class probabilities; those that measure alike measure once.
-
-    Parameters
-    ----------
-    voices : iterable of (weight, classifier)
-        Fitted with the distances between all training points.
-    n_classes : int
-
-    Returns
-    -------
-    average : callable
-        Takes new points, shape (m, n_features), to their probabilities, shape (m, n_classes).
-    """
-    by_space: dict[int, tuple[Any, list[tuple[float, Any]]]] = {}
-    for weight, candidate in voices:
-        space, predictor = candidate.metric_space_, candidate._current_predictor()
-        quick = QuickAverage(predictor) if QuickAverage.suits(predictor) else predictor
-        by_space.setdefault(id(space), (space, []))[1].append((weight, quick))
-
-    def average(points: NDArray[np.float64]) -> NDArray[np.float64]:
-        total = np.zeros((len(points), n_classes))
-        for space, averages in by_space.values():
-            distances = distances_between(space, points)
-            for weight, quick in averages:
-                total += weight * quick.probabilities(distances)
-        return total
-
-    return average

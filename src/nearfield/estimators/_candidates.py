@@ -4,33 +4,27 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
 
 from nearfield._checks import check_real, check_whole
-from nearfield.distances import LEARNED_METRICS
+from nearfield.distances import LEARNED_METRICS, CompiledObjective, euclidean_distances_to
 from nearfield.estimators._distance import DistanceNeighborsClassifier
 from nearfield.estimators._field import EXTERNAL_FIELDS
-from nearfield.estimators._metric import MetricSpace, is_named
+from nearfield.estimators._metric import MetricSpace
 from nearfield.estimators._settings import check_choice, make_priors
 from nearfield.estimators._stacking import Fold
 from nearfield.estimators._standardize import Standardization
 from nearfield.estimators._training import TrainingPoints
 from nearfield.field import DistanceFamily
-from nearfield.prediction import euclidean_distances_to
 from nearfield.prediction.heldout import (
     KERNEL_NAMES,
     HeldOutField,
     HeldOutFold,
     HeldOutPrior,
 )
-from nearfield.sampling.relevance import CompiledObjective
 
 AVERAGINGS = ("stacking", "evidence")
 _SD_ALPHA = 1.0  # of an intercept: odds of 2.7 are usual
-_MANHATTAN = ("manhattan", "cityblock", "l1")
 
 
 def check_average(estimator: Any) -> None:
@@ -112,7 +106,7 @@ def fit_held_out(
     """
     is_learned = isinstance(metric, str) and metric in LEARNED_METRICS
     space = _learned_space(data, metric) if is_learned else _given_space(data, metric)
-    distances = _among(space)
+    distances = space.training_distances(None)
     hold_out = _hold_out_learned if is_learned else _hold_out_given
     single = distances.astype(np.float32)  # what held-out labels tell needs no more digits
     held_out = [hold_out(data, metric, single, fold) for fold in data.folds]
@@ -139,38 +133,18 @@ def fit_held_out(
     return fitted
 
 
-def distances_between(space: MetricSpace, points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Measure new points to the training points, shape (m, n); quickly, where that is known how."""
-    if not is_named(space.metric, *_MANHATTAN) or sp.issparse(space.points):
-        return space.distances_to(points)
-    return cdist(space.place(points), space.points, "cityblock")
-
-
-def _among(space: MetricSpace) -> NDArray[np.float64]:
-    """Measure the training points against each other."""
-    if space.is_dense_euclidean:
-        return euclidean_distances_to(space.points, space.points)
-    return space.training_distances(None)
-
-
-def describe(
-    candidates: Sequence[DistanceNeighborsClassifier],
-    weights: NDArray[np.float64],
-    log_scores: NDArray[np.float64],
-) -> pd.DataFrame:
-    """Describe each candidate in a row, the weightiest first."""
-    means = [candidate.posterior_.mean() for candidate in candidates]
-    frame = pd.DataFrame(
-        {
-            "kernel": [candidate.kernel for candidate in candidates],
-            "metric": [candidate.metric for candidate in candidates],
-            "weight": weights,
-            "log_score": log_scores,
-            "beta": [mean["beta"] for mean in means],
-            "sigma": [mean["sigma"] for mean in means],
-        }
-    )
-    return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
+def describe(candidates: Sequence[Any], weights: Any, log_scores: Any) -> dict[str, list[Any]]:
+    """Describe each candidate, the weightiest first: columns by name."""
+    order = np.argsort(-np.asarray(weights), kind="stable")
+    means = [candidates[i].posterior_.mean() for i in order]
+    return {
+        "kernel": [candidates[i].kernel for i in order],
+        "metric": [candidates[i].metric for i in order],
+        "weight": [float(weights[i]) for i in order],
+        "log_score": [float(log_scores[i]) for i in order],
+        "beta": [float(mean["beta"]) for mean in means],
+        "sigma": [float(mean["sigma"]) for mean in means],
+    }
 
 
 def _given_space(data: TrainingData, metric: Any) -> MetricSpace:

@@ -13,6 +13,7 @@ from nearfield._checks import check_level, check_whole
 from nearfield.estimators._base import MetricClassifier, with_class_prior
 from nearfield.estimators._graph import Inference, TrainingGraph, draw_seed, fit_on_graph
 from nearfield.estimators._joint import joint_family
+from nearfield.estimators._measured import MeasuredFamily
 from nearfield.estimators._metric import is_named
 from nearfield.estimators._settings import (
     check_choice,
@@ -158,7 +159,7 @@ class FieldClassifier(MetricClassifier):
                 graph=family.graph.extended(index, space.points, n_jobs=self.n_jobs),
             )
         else:
-            family = replace(family, distances=space.training_distances(None, self.n_jobs))
+            family = family.with_distances(space.training_distances(None, self.n_jobs))
         self._keep(
             space, labels, family, self.posterior_, self.priors_, self.inference_, index=index
         )
@@ -167,6 +168,8 @@ class FieldClassifier(MetricClassifier):
     def _keep(self, space, labels, family, posterior, priors, engine_name, index=None) -> None:
         """Set what is fitted, all at once, so that a fit that ends early leaves nothing half."""
         self.metric_space_ = space
+        if not (family.has_graph or is_named(space.metric, "precomputed")):
+            family = MeasuredFamily(family, space)
         self.family_ = family
         self.labels_ = labels
         self.priors_ = priors
@@ -175,6 +178,16 @@ class FieldClassifier(MetricClassifier):
         alpha = family.external_field
         self.external_field_ = np.zeros(family.n_classes) if alpha is None else np.asarray(alpha)
         self._predictor = self._make_predictor(index)
+
+    def share_space(self, other: "FieldClassifier") -> None:
+        """Take the metric space of another model of the same points, and its graph if equal."""
+        if not np.array_equal(self.metric_space_.points, other.metric_space_.points):
+            return
+        family = self.family_
+        if np.array_equal(family.graph.rows, other.family_.graph.rows):
+            family = replace(family, graph=other.family_.graph)
+        fitted = self.labels_, family, self.posterior_, self.priors_, self.inference_
+        self._keep(other.metric_space_, *fitted, index=other._predictor.index)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what follows from the rest, and describe priors by their names."""
@@ -366,17 +379,17 @@ class FieldClassifier(MetricClassifier):
         """Apply to new points or their distances, a chunk at a time, what a predictor offers."""
         check_is_fitted(self)
         X = check_new_points(self, X)
-        predictor = self._current_predictor()
+        predictor = self._ready_predictor()
         function = method(predictor)
+        return map_chunks(
+            lambda chunk: function(self._view(chunk)), X, predictor.chunk_size, self.n_jobs
+        )
+
+    def _view(self, X: Any) -> Any:
+        """Take new points to what the predictor takes: distances, or points to search from."""
         space = self.metric_space_
         has_points = self.family_.has_graph and not is_named(space.metric, "precomputed")
-        measure = space.place_within_reach if has_points else space.distances_to
-        return map_chunks(
-            lambda chunk: function(measure(chunk)),
-            X,
-            predictor.chunk_size,
-            self.n_jobs,
-        )
+        return space.place_within_reach(X) if has_points else space.distances_to(X)
 
     def _make_predictor(self, index: Any = None) -> Any:
         check_choice(self.predictive, "predictive", PREDICTIVES)
@@ -387,6 +400,13 @@ class FieldClassifier(MetricClassifier):
         return NeighborPredictor(
             self.posterior_, self.family_, self.labels_, index, self.predictive
         )
+
+    def _ready_predictor(self) -> Any:
+        """Return the predictor with all that it keeps, and let go of what is n x n."""
+        predictor = self._current_predictor()
+        predictor.prepare()
+        self.family_.forget_distances()
+        return predictor
 
     def _current_predictor(self) -> Any:
         """Return the predictor kept, or one for a `predictive` that changed since."""

@@ -20,7 +20,7 @@ def joint_family(estimator: Any, X: Any) -> Any:
     if is_named(space.metric, "precomputed") or not family.has_graph:
         distances = _joint_distances(estimator, X)
         if not family.has_graph:
-            return replace(family, distances=distances)
+            return family.with_distances(distances)
         return replace(family, graph=NeighborGraph.from_distances(distances, family.n_neighbors))
     space = space.extended(check_new_points(estimator, X))
     index = space.make_index(estimator.search)

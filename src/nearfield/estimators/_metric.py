@@ -11,11 +11,15 @@ from numpy.typing import NDArray
 from sklearn.metrics.pairwise import PAIRWISE_BOOLEAN_FUNCTIONS
 
 from nearfield._hashing import sample_rows
-from nearfield.distances import LEARNED_METRICS, check_distances, distance_matrix
+from nearfield.distances import (
+    LEARNED_METRICS,
+    check_distances,
+    distance_matrix,
+    euclidean_distances_to,
+)
 from nearfield.estimators._standardize import Standardization
 from nearfield.estimators._training import TrainingPoints
 from nearfield.neighbors import Index, box_power, make_index
-from nearfield.prediction import euclidean_distances_to
 
 Metric = str | Callable[..., float]
 
@@ -145,6 +149,8 @@ class MetricSpace:
         """Measure the training points against each other; `X` is read if they are precomputed."""
         if is_named(self.metric, "precomputed"):
             return check_distances(X)
+        if self.is_dense_euclidean and np.abs(self.points).max() < _LARGEST:
+            return euclidean_distances_to(self.points, self.points)
         return self._measure(self.points, None, n_jobs)
 
     def distances_to(self, X: Any) -> NDArray[np.float64]:

@@ -1,6 +1,6 @@
 """The recommended classifier: kernels and metrics, averaged."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from nearfield._checks import check_level, check_whole
 from nearfield._threads import one_blas_thread
 from nearfield.estimators import _graph
-from nearfield.estimators._at_scale import fit_at_scale, fit_features, pooled_interval
-from nearfield.estimators._averages import fit_by_evidence, fit_by_stacking, mean_by_distances
+from nearfield.estimators._at_scale import fit_at_scale, fit_features, share_spaces
+from nearfield.estimators._averages import fit_by_evidence, fit_by_stacking
 from nearfield.estimators._base import ProbabilisticClassifier, with_class_prior
 from nearfield.estimators._candidates import check_average, describe
 from nearfield.estimators._settings import check_dense, make_rng
@@ -25,11 +25,9 @@ from nearfield.estimators._validation import (
     check_training_data,
 )
 from nearfield.prediction import map_chunks
-from nearfield.prediction.mixture import mixture_interval
+from nearfield.prediction.mixture import Mixture
 
 _LEAST_WEIGHT = 0.01  # what a candidate must have to be asked at all
-_INTERVAL_CHUNK = 128
-_VALUES_A_CHUNK = 2**20  # 8 MB of distances at once
 
 
 class NearfieldClassifier(ProbabilisticClassifier):
@@ -84,9 +82,8 @@ class NearfieldClassifier(ProbabilisticClassifier):
     feature_names_in_ : ndarray, shape (n_features_in_,)
         Where X has names that are all text.
     candidates_ : list of DistanceNeighborsClassifier
-        Fitted, on the normalized features.
+        Those with a weight of 0.01 or more, fitted on the normalized features.
     weights_ : ndarray, shape (n_candidates,)
-        Below 0.01 set to zero.
     log_scores_ : ndarray, shape (n_candidates,)
         The mean log density of held-out labels, or the log evidence.
     features_ : PowerTransform or None
@@ -152,6 +149,7 @@ class NearfieldClassifier(ProbabilisticClassifier):
                 candidates, log_scores, weights = fit_at_scale(
                     self, training, partial(_fit_candidate, points, self.classes_[labels])
                 )
+                share_spaces(candidates)
             elif self.averaging == "stacking":
                 candidates, log_scores, weights = fit_by_stacking(self, points, labels)
             else:
@@ -159,10 +157,15 @@ class NearfieldClassifier(ProbabilisticClassifier):
         weights = np.where(weights < min(_LEAST_WEIGHT, weights.max()), 0.0, weights)
         self.features_ = features
         self.labels_ = labels
-        self.candidates_ = candidates
-        self.log_scores_ = log_scores
-        self.weights_ = weights / weights.sum()
+        self._keep(candidates, log_scores, weights / weights.sum())
         return self
+
+    def _keep(self, candidates: list[Any], log_scores: Any, weights: Any) -> None:
+        """Keep the candidates that have weight, and a description of all."""
+        kept = np.flatnonzero(weights)
+        self.candidates_ = [candidates[k] for k in kept]
+        self.log_scores_, self.weights_ = log_scores[kept], weights[kept]
+        self._description = describe(candidates, weights, log_scores)
 
     def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
         """Add labelled points to every candidate at its fitted parameters; else fit.
@@ -201,13 +204,7 @@ class NearfieldClassifier(ProbabilisticClassifier):
         -------
         probabilities : ndarray, shape (n_samples, n_classes)
         """
-        points = self._place(X)
-        if self._is_large:
-            total = sum(weight * c.predict_proba(points) for weight, c in self._voices())
-            return with_class_prior(np.asarray(total), self.labels_, class_prior)
-        average = mean_by_distances(self._voices(), len(self.classes_))
-        chunk_size = max(1, _VALUES_A_CHUNK // len(self.labels_))
-        probabilities = map_chunks(average, points, chunk_size, self.n_jobs)
+        probabilities = self._map(Mixture.probabilities, X)
         return with_class_prior(probabilities, self.labels_, class_prior)
 
     def predict_proba_interval(
@@ -226,18 +223,12 @@ class NearfieldClassifier(ProbabilisticClassifier):
         lower, upper : ndarray, shape (n_samples, n_classes)
         """
         check_level(level)
-        points = self._place(X)
-        voices = list(self._voices())
-        if self._is_large:
-            return pooled_interval(voices, points, level)
-        weights = np.array([weight for weight, _ in voices])
-        predictors = [candidate._current_predictor() for _, candidate in voices]
+        tail = 0.5 * (1.0 - level)
 
-        def interval(chunk):
-            distances = [c.metric_space_.distances_to(chunk) for _, c in voices]
-            return mixture_interval(predictors, weights, distances, level)
+        def interval(mixture: Mixture, points: list[Any]) -> tuple[Any, ...]:
+            return tuple(mixture.quantiles(points, (tail, 1.0 - tail)))
 
-        return map_chunks(interval, points, _INTERVAL_CHUNK, self.n_jobs)
+        return self._map(interval, X)
 
     def predict_joint(
         self, X: Any, n_draws: int = 1_000, *, random_state: Any = None
@@ -278,7 +269,8 @@ class NearfieldClassifier(ProbabilisticClassifier):
         scores : ndarray, shape (n_samples,)
         """
         points = self._place(X)
-        return np.asarray(sum(w * c.outlier_score(points) for w, c in self._voices()))
+        pairs = zip(self.weights_, self.candidates_, strict=True)
+        return np.asarray(sum(weight * each.outlier_score(points) for weight, each in pairs))
 
     def influence(self, X: Any) -> NDArray[np.float64]:
         """Tell how much each training point adds to the score of its class: a weighted mean.
@@ -293,7 +285,8 @@ class NearfieldClassifier(ProbabilisticClassifier):
             In units of log odds, as `DistanceNeighborsClassifier.influence`.
         """
         points = self._place(X)
-        return np.asarray(sum(w * c.influence(points) for w, c in self._voices()))
+        pairs = zip(self.weights_, self.candidates_, strict=True)
+        return np.asarray(sum(weight * each.influence(points) for weight, each in pairs))
 
     def summary(self) -> pd.DataFrame:
         """Describe each candidate in a row, the weightiest first.
@@ -305,7 +298,7 @@ class NearfieldClassifier(ProbabilisticClassifier):
             sigma.
         """
         check_is_fitted(self)
-        return describe(self.candidates_, self.weights_, self.log_scores_)
+        return pd.DataFrame(self._description)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "weights_")
@@ -314,11 +307,6 @@ class NearfieldClassifier(ProbabilisticClassifier):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    @property
-    def _is_large(self) -> bool:
-        """Whether candidates see the training points from near neighbours."""
-        return self.candidates_[0].family_.has_graph
 
     def _place(self, X: Any) -> NDArray[np.float64]:
         """Check new points, and take them to where the candidates are."""
@@ -330,10 +318,24 @@ class NearfieldClassifier(ProbabilisticClassifier):
         points = X.toarray() if sp.issparse(X) else X
         return points if self.features_ is None else self.features_.transform(points)
 
-    def _voices(self) -> Iterator[tuple[float, Any]]:
-        """Give the candidates that have weight, each with it."""
-        pairs = zip(self.weights_, self.candidates_, strict=True)
-        return ((float(weight), candidate) for weight, candidate in pairs if weight > 0.0)
+    def _views(self, points: NDArray[np.float64]) -> list[Any]:
+        """Take points to what each predictor takes; candidates with one metric measure once."""
+        views: dict[int, Any] = {}
+        for candidate in self.candidates_:
+            space = id(candidate.metric_space_)
+            if space not in views:
+                views[space] = candidate._view(points)
+        return [views[id(candidate.metric_space_)] for candidate in self.candidates_]
+
+    def _map(self, function: Callable[[Mixture, list[Any]], Any], X: Any) -> Any:
+        """Apply to new points, a chunk at a time, what a mixture offers."""
+        points = self._place(X)
+        predictors = [candidate._ready_predictor() for candidate in self.candidates_]
+        mixture = Mixture(predictors, self.weights_)
+        chunk_size = min(predictor.chunk_size for predictor in predictors)
+        return map_chunks(
+            lambda chunk: function(mixture, self._views(chunk)), points, chunk_size, self.n_jobs
+        )
 
 
 def _fit_candidate(

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.sampling.votes import count_votes
+from nearfield.estimators.kernels.votes import count_votes
 
 
 def leave_one_out_errors(

@@ -144,6 +144,13 @@ class DistanceFamily:
         """The largest distance between any two points."""
         return float(self.distances.max())
 
+    def with_distances(self, distances: NDArray[np.float64]) -> "DistanceFamily":
+        """Give the same model over points at other distances."""
+        return DistanceFamily(distances, self.kernel, self.n_classes, self.external_field)
+
+    def forget_distances(self) -> None:
+        """Do nothing: distances that were given cannot be measured again."""
+
     def __getstate__(self) -> dict[str, Any]:
         return _arguments(self)
 

@@ -84,6 +84,9 @@ class NeighborFamily:
     def __getstate__(self) -> dict[str, Any]:
         return {argument.name: getattr(self, argument.name) for argument in fields(self)}
 
+    def forget_distances(self) -> None:
+        """Do nothing: a graph holds no distances between all points."""
+
     @property
     def scale_name(self) -> str:
         """``"k"`` for the uniform kernel, else ``"sigma"``."""

@@ -5,38 +5,29 @@ the k-nearest-neighbour graph; the next layer hands over new points a chunk at a
 """
 
 from nearfield.prediction._chunks import map_chunks
-from nearfield.prediction._distances import euclidean_distances_to
-from nearfield.prediction._intervals import IntervalNodes
+from nearfield.prediction._nodes import PosteriorNodes
 from nearfield.prediction._outliers import typical_scales
-from nearfield.prediction._predictor import PREDICTIVES, Predictor, measure_of, normalized
+from nearfield.prediction._predictor import PREDICTIVES, FieldPredictor, Predictor
 from nearfield.prediction.joint import draw_joint_labels
 from nearfield.prediction.neighbors import (
     Neighborhood,
     NeighborOutliers,
     NeighborPredictor,
     NeighborSums,
-    choose_average,
-    make_probes,
     outlier_values,
-    probe_sites,
 )
 
 __all__ = [
     "PREDICTIVES",
-    "IntervalNodes",
+    "FieldPredictor",
     "NeighborOutliers",
     "NeighborPredictor",
     "NeighborSums",
     "Neighborhood",
+    "PosteriorNodes",
     "Predictor",
-    "choose_average",
     "draw_joint_labels",
-    "euclidean_distances_to",
-    "make_probes",
     "map_chunks",
-    "measure_of",
-    "normalized",
     "outlier_values",
-    "probe_sites",
     "typical_scales",
 ]

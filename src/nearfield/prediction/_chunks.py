@@ -30,6 +30,8 @@ def map_chunks(
     result : ndarray, or tuple of ndarray
     """
     chunk_size = check_whole(chunk_size, "chunk_size", minimum=1)
+    if X.shape[0] <= chunk_size:  # a pool costs more than a small chunk
+        return function(X)
     starts = range(0, X.shape[0], chunk_size)
     # Results of a single chunk are small beside the chunk: only these are kept. Threads, whatever
     # the backend: to another process the whole model would have to go along with each chunk.

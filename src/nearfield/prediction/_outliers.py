@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.field import DistanceFamily, FieldFamily
+from nearfield.field import DistanceFamily
 from nearfield.inference import Posterior
-from nearfield.prediction._rules import Floats
-from nearfield.prediction._smooth import kernel_rates
-from nearfield.sampling.new_points import log_kernel_sums, training_totals
+from nearfield.prediction._dense import kernel_rates, training_normalizers
+from nearfield.prediction._quadrature import Floats
+from nearfield.prediction.kernels.smooth import log_kernel_sums
 
 _N_SCALES = 8
 
@@ -48,22 +48,20 @@ class OutlierScale:
     reaches: Floats
 
     @classmethod
-    def of(cls, posterior: Posterior, family: FieldFamily) -> "OutlierScale":
-        """Look at the training points at scales of the posterior."""
+    def from_posterior(cls, posterior: Posterior, family: DistanceFamily) -> "OutlierScale":
+        """Take what is usual among the training points at scales of the posterior."""
         scales = typical_scales(posterior)
-        if isinstance(family, DistanceFamily) and family.is_smooth:
+        if family.is_smooth:
             is_squared, rates = kernel_rates(family, scales)
             typical_sums = _typical_sums(family, rates, is_squared)
             return cls(is_squared, rates, typical_sums, np.empty(0, dtype=np.int64), np.empty(0))
         # The first column is the distance of a point to itself.
-        kth_distances = np.median(np.sort(family.distances, axis=1), axis=0)[1:]  # type: ignore[attr-defined]
-        if family.is_discrete:
-            return cls.of_neighbors(scales, kth_distances)
+        kth_distances = np.median(np.sort(family.distances, axis=1), axis=0)[1:]
         ranks = np.maximum(np.searchsorted(kth_distances, scales) - 1, 0)
         return cls(False, np.empty(0), np.empty(0), ranks, scales)
 
     @classmethod
-    def of_neighbors(cls, ks: Floats, kth_distances: Floats) -> "OutlierScale":
+    def from_neighbors(cls, ks: Floats, kth_distances: Floats) -> "OutlierScale":
         """Take for each k what is typical as the unit; for zero, the next larger distance."""
         ranks = ks.astype(np.int64) - 1
         reaches, positive = kth_distances[ranks], kth_distances[kth_distances > 0.0]
@@ -89,7 +87,6 @@ def typical_scales(posterior: Posterior) -> Floats:
 
 def _typical_sums(family: DistanceFamily, rates: Floats, is_squared: bool) -> Floats:
     """Take the median over the training points of the log sum of the kernel at the others."""
-    nearest, log_totals = np.empty(family.n_points), np.empty((len(rates), family.n_points))
-    training_totals(family.distances, rates, is_squared, log_totals, nearest)
+    nearest, log_normalizers = training_normalizers(family, rates, is_squared)
     powers = nearest**2 if is_squared else nearest
-    return np.median(log_totals - rates[:, None] * powers, axis=1)
+    return np.median(log_normalizers - rates[:, None] * powers, axis=1)

@@ -1,8 +1,9 @@
 """What a posterior says of new points, each by itself."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,21 +11,123 @@ from numpy.typing import ArrayLike, NDArray
 from nearfield._checks import check_level
 from nearfield.field import DistanceFamily, FieldFamily, check_external_field, check_labels
 from nearfield.inference import Posterior
-from nearfield.prediction._influence import mean_influence
-from nearfield.prediction._intervals import IntervalNodes
+from nearfield.prediction._dense import Sums, dense_sums
+from nearfield.prediction._nodes import PosteriorNodes
 from nearfield.prediction._outliers import OutlierScale
-from nearfield.prediction._radius import RadiusAverage
-from nearfield.prediction._rules import Floats, Measure
-from nearfield.prediction._smooth import TrainingSums, probe_distances, smooth_average
-from nearfield.prediction._support import new_point_coupling
+from nearfield.prediction._quadrature import Floats
 
 PREDICTIVES = ("joint", "printed")
 
 _VALUES_A_CHUNK = 2**18  # 2 MB of distances at once: they stay in the cache
+_COUPLINGS_AT_ONCE = 2**22
+
+
+class FieldPredictor(ABC):
+    """What is the same for all fields: averages over the posterior, given the support.
+
+    A subclass says what it takes of new points, how to get their support from it, and their
+    coupling to each training point.
+    """
+
+    posterior: Posterior
+    family: Any
+    labels: NDArray[np.int64]
+    predictive: str
+
+    @property
+    @abstractmethod
+    def chunk_size(self) -> int:
+        """How many new points to hand over at once, so that memory stays bounded."""
+
+    @abstractmethod
+    def support(self, points: Any) -> Floats:
+        """Give the support of new points at the scales of `nodes`, shape (m, n_scales, G)."""
+
+    @abstractmethod
+    def coupling(self, points: Any) -> Floats:
+        """Give the coupling to each training point at these scales, shape (m, n_scales, n)."""
+
+    @abstractmethod
+    def outlier_score(self, points: Any) -> Floats:
+        """Say how far points are from all training points, at the scale of the posterior, (m,)."""
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Compute and keep what does not depend on new points."""
+
+    def probabilities(self, points: Any) -> Floats:
+        """Average the class probabilities over the posterior.
+
+        Parameters
+        ----------
+        points : array-like
+            The new points: their distances to the training points, shape (m, n), for a
+            `Predictor`, their features for a `NeighborPredictor`.
+
+        Returns
+        -------
+        probabilities : ndarray, shape (m, G)
+            Rows sum to one.
+        """
+        return self.nodes.mean(self.support(points), self.external_field)
+
+    def quantiles(self, points: Any, levels: ArrayLike) -> Floats:
+        """Give quantiles of the class probabilities over the posterior, (n_levels, m, G)."""
+        return self.nodes.quantiles(self.support(points), self.external_field, np.asarray(levels))
+
+    def interval(self, points: Any, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Bound each class probability, as the parameters vary by the posterior.
+
+        Equal-tailed quantiles at a few hundred nodes that share the posterior evenly.
+
+        Parameters
+        ----------
+        points : array-like
+            As for `probabilities`.
+        level : float
+            The posterior probability of the interval, between 0 and 1.
+
+        Returns
+        -------
+        lower, upper : ndarray, shape (m, G)
+        """
+        check_level(level)
+        tail = 0.5 * (1.0 - level)
+        lower, upper = self.quantiles(points, (tail, 1.0 - tail))
+        return lower, upper
+
+    def influence(self, points: Any) -> Floats:
+        r"""Give the posterior mean of beta times the coupling to each training point, (m, n).
+
+        .. math:: \operatorname{E}[\beta c^*_j \mid y]
+        """
+        n_rows = max(1, _COUPLINGS_AT_ONCE // (len(self.nodes.scales) * len(self.labels)))
+        parts = [
+            np.einsum(
+                "s,msj->mj", self.nodes.mean_betas, self.coupling(points[start : start + n_rows])
+            )
+            for start in range(0, points.shape[0], n_rows)
+        ]
+        return np.concatenate(parts)
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether in-weights play a part."""
+        return self.predictive == "joint" and self.family.has_joint
+
+    @cached_property
+    def nodes(self) -> PosteriorNodes:
+        """The compressed posterior."""
+        return PosteriorNodes.from_posterior(self.posterior, is_smooth=self.family.is_smooth)
+
+    @cached_property
+    def external_field(self) -> Floats:
+        """The external field, shape (G,); zeros if there is none."""
+        return check_external_field(self.family.external_field, self.family.n_classes)
 
 
 @dataclass(frozen=True, eq=False)
-class Predictor:
+class Predictor(FieldPredictor):
     r"""Class probabilities of new points, averaged over the posterior.
 
     .. math:: p(y^* = g) = \mathrm{E}\,\mathrm{softmax}_g(\alpha_g + \beta h^*_g), \qquad
@@ -36,13 +139,13 @@ class Predictor:
               + \frac{\kappa(d^*_j)}{\sum_{l \ne j} \kappa(d_{jl}) + \kappa(d^*_j)}
 
     Friel and Pettitt (2011), section 4, print the first term alone. A posterior of many nodes or
-    draws is replaced by one of few that gives the same averages within 1e-4, so that the
-    cost does not grow with their number; one of 32 nodes or fewer is taken as it is.
+    draws is replaced by one of few (`PosteriorNodes`) that gives the same averages within 1e-3,
+    so that the cost does not grow with their number; one of 32 nodes or fewer is taken as it is.
 
     As a point moves away to infinity the second term tends to zero for a kernel that does, and
     the probabilities to what the first term says: it then lies at the training points which
     are extreme in that direction (with the Gaussian kernel, at the most extreme one). With the
-    radius kernel a point that reaches nobody listens to all alike.
+    radius kernel a point with no other within the radius has the same out-weight to all.
 
     Parameters
     ----------
@@ -72,7 +175,7 @@ class Predictor:
     """
 
     posterior: Posterior = field(repr=False)
-    family: FieldFamily = field(repr=False)
+    family: DistanceFamily = field(repr=False)
     labels: NDArray[np.int64] = field(repr=False)
     predictive: str = "joint"
 
@@ -85,42 +188,20 @@ class Predictor:
     @property
     def chunk_size(self) -> int:
         """How many new points to hand over at once, so that memory stays bounded."""
-        return max(1, _VALUES_A_CHUNK // self.family.n_points)
+        n_values = self.family.n_points + len(self.nodes.scales) * self.family.n_classes
+        return max(1, _VALUES_A_CHUNK // n_values)
 
-    def probabilities(self, distances: ArrayLike) -> Floats:
-        """Average the class probabilities over the posterior.
+    def support(self, distances: ArrayLike) -> Floats:
+        """Give the support of new points at the scales of `nodes`, shape (m, n_scales, G)."""
+        return self._sums.support(self._check(distances))
 
-        Parameters
-        ----------
-        distances : array-like, shape (m, n)
-            Of the new points to the training points.
+    def prepare(self) -> None:
+        """Compute and keep the normalising constants; then no distances are needed."""
+        _ = self._sums
 
-        Returns
-        -------
-        probabilities : ndarray, shape (m, G)
-            Rows sum to one.
-        """
-        return normalized(self._average.probabilities(self._check(distances)))
-
-    def interval(self, distances: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Bound each class probability, as the parameters vary by the posterior.
-
-        Equal-tailed quantiles at a few hundred nodes that share the posterior evenly.
-
-        Parameters
-        ----------
-        distances : array-like, shape (m, n)
-        level : float
-            The posterior probability of the interval, between 0 and 1.
-
-        Returns
-        -------
-        lower, upper : ndarray, shape (m, G)
-        """
-        check_level(level)
-        tail = 0.5 * (1.0 - level)
-        lower, upper = self._interval_nodes.quantiles(self._check(distances), (tail, 1.0 - tail))
-        return lower, upper
+    def coupling(self, distances: ArrayLike) -> Floats:
+        """Give the coupling to each training point at these scales, shape (m, n_scales, n)."""
+        return self._own_sums.support(self._check(distances))
 
     def outlier_score(self, distances: ArrayLike) -> Floats:
         """Say how far points are from all training points, at the scale of the posterior.
@@ -138,43 +219,21 @@ class Predictor:
         """
         return self._outlier_scale.score(self._check(distances))
 
-    def influence(self, distances: ArrayLike) -> Floats:
-        """Give the posterior mean of beta times the coupling to each training point, (m, n)."""
-        checked, family = self._check(distances), cast(DistanceFamily, self.family)
-        return mean_influence(
-            self.posterior,
-            lambda scale: new_point_coupling(family, checked, scale, self.predictive),
-        )
+    @cached_property
+    def _sums(self) -> Sums:
+        return dense_sums(self.family, self.labels, self.nodes.scales, is_joint=self.is_joint)
 
     @cached_property
-    def _average(self) -> Any:
-        family: Any = self.family
-        is_joint = self.predictive == "joint" and family.has_joint
-        arguments = family, self.labels, self._external_field, is_joint
-        if not family.is_smooth:
-            return RadiusAverage.of(self._measure, *arguments)
-        return smooth_average(
-            self._measure,
-            lambda scales: TrainingSums.of(family, self.labels, scales, is_joint),
-            probe_distances(family.distances),
-            self._external_field,
-        )
-
-    @cached_property
-    def _measure(self) -> Measure:
-        return measure_of(self.posterior, self.family)
-
-    @cached_property
-    def _interval_nodes(self) -> IntervalNodes:
-        return IntervalNodes.of(self._average, self._measure, self._external_field)
+    def _own_sums(self) -> Sums:
+        """As `_sums`, with a class of its own for each training point: support is coupling."""
+        n_points = self.family.n_points
+        family = self.family
+        own = DistanceFamily.of_checked(family.distances, family.kernel, n_points)
+        return dense_sums(own, np.arange(n_points), self.nodes.scales, is_joint=self.is_joint)
 
     @cached_property
     def _outlier_scale(self) -> OutlierScale:
-        return OutlierScale.of(self.posterior, self.family)
-
-    @cached_property
-    def _external_field(self) -> Floats:
-        return check_external_field(self.family.external_field, self.family.n_classes)
+        return OutlierScale.from_posterior(self.posterior, self.family)
 
     def _check(self, distances: ArrayLike) -> Floats:
         checked = np.ascontiguousarray(distances, dtype=np.float64)
@@ -198,21 +257,3 @@ def check_predictive(predictive: str, posterior: Posterior, family: FieldFamily)
             f"Expected a posterior of {family.scale_name}, as the family has it; got one "
             f"of {posterior.scale_name}. Infer it from this family."
         )
-
-
-def normalized(probabilities: Floats) -> Floats:
-    """Make averages of probabilities, in place, probabilities to the last digit."""
-    # Nodes with the right moments may have weights below zero, by next to nothing.
-    np.clip(probabilities, 0.0, 1.0, out=probabilities)
-    probabilities /= probabilities.sum(axis=1, keepdims=True)
-    return probabilities
-
-
-def measure_of(posterior: Posterior, family: FieldFamily) -> Measure:
-    """Take the posterior as a measure, in log sigma where the kernel is smooth."""
-    scales = posterior.scale.ravel()
-    return Measure(
-        posterior.beta.ravel(),
-        np.log(scales) if family.is_smooth else scales,
-        posterior.weight.ravel(),
-    )

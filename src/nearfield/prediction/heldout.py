@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearfield.inference import Posterior
-from nearfield.sampling.heldout import (
+from nearfield.prediction.kernels.heldout import (
     beta_masses,
     harmonic_means,
     heavy_ranges,
@@ -28,7 +28,7 @@ from nearfield.sampling.heldout import (
     log_conditionals,
     take_energies,
 )
-from nearfield.sampling.intercepts import fit_intercepts
+from nearfield.prediction.kernels.intercepts import fit_intercepts
 
 Floats = NDArray[np.float64]
 

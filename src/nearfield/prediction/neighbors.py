@@ -1,6 +1,5 @@
 """What a posterior says of new points, from the k-nearest-neighbour graph."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -8,30 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.field import NeighborFamily, NeighborKernel, check_external_field
+from nearfield.field import NeighborFamily, NeighborKernel
 from nearfield.inference import Posterior
-from nearfield.neighbors import (
-    Index,
-    NeighborGraph,
-    NeighborLists,
-    ReverseNeighbors,
-    search_with_ties,
-)
-from nearfield.prediction._influence import mean_influence
-from nearfield.prediction._intervals import IntervalNodes, equal_nodes
-from nearfield.prediction._knots import Interpolation
+from nearfield.neighbors import Index, NeighborLists, ReverseNeighbors, search_with_ties
 from nearfield.prediction._outliers import OutlierScale, typical_scales
-from nearfield.prediction._predictor import check_predictive, measure_of, normalized
-from nearfield.prediction._rules import Floats, Measure, cells, gauss_nodes, lagrange_basis
-from nearfield.prediction._smooth import GivenSupport, Nodes, smooth_average
-from nearfield.sampling.mean_softmax import mean_softmax
+from nearfield.prediction._predictor import FieldPredictor, check_predictive
+from nearfield.prediction._quadrature import Floats
 
 _CHUNK = 4_096
 _VALUES_A_CHUNK = 2**23  # of supports: 64 MB
-_MAX_SCALES = 128  # of a field that jumps with sigma; more are sampled
-_N_BETA_CELLS, _N_BETAS = 4, 4  # cells of beta at one scale, and nodes in each
-_N_PROBES = 48
-_FARTHER = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,64 +113,7 @@ class NeighborSums:
 
 
 @dataclass(frozen=True, eq=False)
-class StepAverage:
-    """The average over the posterior where the support jumps with the scale: at every scale."""
-
-    make_sums: Callable[[Floats], Any]
-    sums: Any
-    nodes: Nodes
-    external_field: Floats
-
-    @classmethod
-    def from_measure(
-        cls, measure: Measure, make_sums: Callable[[Floats], NeighborSums], external_field: Floats
-    ) -> "StepAverage":
-        """Keep the scales of a measure, with few betas at each."""
-        if len(np.unique(measure.scales)) > _MAX_SCALES:
-            measure = equal_nodes(measure)
-        nodes = Nodes.of(_with_few_betas(measure))
-        return cls(make_sums, make_sums(nodes.scales), nodes, external_field)
-
-    def probabilities(self, neighborhood: Neighborhood) -> Floats:
-        """Average the class probabilities of points, shape (m, G)."""
-        return self.average(self.sums.support(neighborhood))
-
-    @property
-    def scales(self) -> Floats:
-        """The scales at which the support is computed."""
-        return self.nodes.scales
-
-    def of_supports(self) -> "StepAverage":
-        """Take supports that were computed elsewhere for points."""
-        return replace(self, make_sums=GivenSupport, sums=GivenSupport())
-
-    def support_scales(self, scales: Floats) -> Floats:
-        """Give the scales at which the support is computed for values at others: the same."""
-        return scales
-
-    def average(self, support: Floats) -> Floats:
-        """Average the class probabilities of points with a given support, shape (m, G)."""
-        probabilities = np.empty((len(support), len(self.external_field)))
-        nodes = self.nodes
-        mean_softmax(
-            support,
-            *Interpolation.none(len(nodes.scales)),
-            nodes.starts,
-            nodes.betas,
-            nodes.weights,
-            self.external_field,
-            probabilities,
-        )
-        return probabilities
-
-    def at(self, scales: Floats) -> Callable[[Neighborhood], tuple[Floats, Interpolation]]:
-        """Prepare the support at other scales; no interpolation follows it."""
-        sums = self.make_sums(scales)
-        return lambda neighborhood: (sums.support(neighborhood), Interpolation.none(len(scales)))
-
-
-@dataclass(frozen=True, eq=False)
-class NeighborPredictor:
+class NeighborPredictor(FieldPredictor):
     """Class probabilities of new points, averaged over the posterior, from the graph.
 
     As `Predictor`, but it takes the points, which are searched for, and not their distances.
@@ -213,25 +140,18 @@ class NeighborPredictor:
     @property
     def chunk_size(self) -> int:
         """How many new points to hand over at once, so that memory stays bounded."""
-        n_values = len(self._average.scales) * self.family.n_classes
+        n_values = len(self.nodes.scales) * self.family.n_classes
         return int(np.clip(_VALUES_A_CHUNK // n_values, 64, _CHUNK))
 
     def __post_init__(self) -> None:
         check_predictive(self.predictive, self.posterior, self.family)
 
-    def probabilities(self, points: Any) -> Floats:
-        """Average the class probabilities over the posterior, shape (m, G)."""
+    def support(self, points: Any) -> Floats:
+        """Give the support of new points at the scales of `nodes`, shape (m, n_scales, G)."""
         order = self.index.query_order(points)
-        probabilities = np.empty((len(order), self.family.n_classes))
-        probabilities[order] = self._average.probabilities(self.neighborhood(points[order]))
-        return normalized(probabilities)
-
-    def interval(self, points: Any, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Bound each class probability, as the parameters vary by the posterior."""
-        tail = 0.5 * (1.0 - level)
-        levels = (tail, 1.0 - tail)
-        lower, upper = self._interval_nodes.quantiles(self.neighborhood(points), levels)
-        return lower, upper
+        support = np.empty((len(order), len(self.nodes.scales), self.family.n_classes))
+        support[order] = self.sums_at(self.nodes.scales).support(self.neighborhood(points[order]))
+        return support
 
     def outlier_score(self, points: Any) -> Floats:
         """Say how far points are from all training points, at the scale of the posterior.
@@ -240,18 +160,18 @@ class NeighborPredictor:
         """
         return self._outliers.score(self.index.query(points, self.family.n_neighbors).distances)
 
-    def influence(self, points: Any) -> Floats:
-        """Give the posterior mean of beta times the coupling to each training point, (m, n)."""
+    def prepare(self) -> None:
+        """Build and keep the index of reverse queries."""
+        if self.is_joint:
+            _ = self._reverse_index
+
+    def coupling(self, points: Any) -> Floats:
+        """Give the coupling to each training point at these scales, shape (m, n_scales, n)."""
         neighborhood, n_points = self.neighborhood(points), len(self.labels)
         # With a class of its own for each training point, the support is the coupling.
-        own = replace(self.family, n_classes=n_points, external_field=None)
-        rows = np.arange(n_points)
+        own = replace(self._used, n_classes=n_points, external_field=None)
         neighborhood = replace(neighborhood, neighbor_labels=neighborhood.lists.rows)
-
-        def coupling(scale: float) -> Floats:
-            return NeighborSums(own, rows, np.array([scale])).support(neighborhood)[:, 0]
-
-        return mean_influence(self.posterior, coupling)
+        return NeighborSums(own, np.arange(n_points), self.nodes.scales).support(neighborhood)
 
     def conditional_probabilities(self, sites: NDArray[np.int64]) -> Floats:
         """Average the conditionals of some training points given all other labels, shape (m, G).
@@ -259,66 +179,37 @@ class NeighborPredictor:
         The parameters are those of all labels.
         """
         conditionals = self.family.conditionals(self.labels, sites)
-        supports = conditionals.supports(self._average.scales, self.labels[sites])
-        return normalized(self._average.average(np.stack(list(supports), axis=1)))
+        supports = conditionals.supports(self.nodes.scales, self.labels[sites])
+        return self.nodes.mean(np.stack(list(supports), axis=1), self.external_field)
 
     def neighborhood(self, points: Any) -> Neighborhood:
         """Search for the training points that new points are near to, and that they reach."""
         lists = search_with_ties(
-            partial(self.index.query, points), self.family.n_neighbors_of_new, len(self.labels)
+            partial(self.index.query, points), self._used.n_neighbors_of_new, len(self.labels)
         )
         reverse = self._reverse_index.query(points) if self.is_joint else None
         return Neighborhood(lists, self.labels[lists.rows], reverse)
 
-    @property
-    def is_joint(self) -> bool:
-        """Whether in-weights play a part."""
-        return self.predictive == "joint" and self.family.has_joint
-
     def sums_at(self, scales: Floats) -> NeighborSums:
         """Prepare the support at some scales."""
-        return NeighborSums(self.family, self.labels, scales)
+        return NeighborSums(self._used, self.labels, scales)
 
     @cached_property
     def _reverse_index(self) -> Any:
-        return self.index.reverse(self.family.reaches)
+        return self.index.reverse(self._used.reaches)
 
     @cached_property
-    def _average(self) -> Any:
-        return choose_average(self.posterior, self.family, self.sums_at, lambda: self._probes)
-
-    @cached_property
-    def _interval_nodes(self) -> IntervalNodes:
-        measure = measure_of(self.posterior, self.family)
-        return IntervalNodes.of(self._average, measure, self._average.external_field)
-
-    @cached_property
-    def _probes(self) -> Neighborhood:
-        """Some training points, each as it is and again farther from all: to choose nodes by."""
-        graph, sites = self.family.graph, probe_sites(self.family.n_points)
-        lists = NeighborLists(graph.distances[sites], graph.rows[sites].astype(np.int64))
-        labels = self.labels[lists.rows]
-        return make_probes(sites, lists, labels, graph if self.is_joint else None)
+    def _used(self) -> NeighborFamily:
+        """The family up to the largest k of the posterior: no neighbour beyond it counts."""
+        if not self.family.is_discrete:
+            return self.family
+        return replace(self.family, graph=self.family.graph.first(int(self.nodes.scales[-1])))
 
     @cached_property
     def _outliers(self) -> "NeighborOutliers":
         kernel, scales = self.family.neighbor_kernel, typical_scales(self.posterior)
         values = outlier_values(kernel, scales, self.family.graph.distances)
         return NeighborOutliers(kernel, scales, np.median(values, axis=0))
-
-
-def choose_average(
-    posterior: Posterior,
-    family: NeighborFamily,
-    make_sums: Callable[[Floats], NeighborSums],
-    make_probes: Callable[[], Neighborhood],
-) -> Any:
-    """Choose the average over a posterior: by steps, or by as few nodes as the probes allow."""
-    measure = measure_of(posterior, family)
-    alpha = check_external_field(family.external_field, family.n_classes)
-    if not family.is_smooth:
-        return StepAverage.from_measure(measure, make_sums, alpha)
-    return smooth_average(measure, make_sums, make_probes(), alpha)
 
 
 @dataclass(frozen=True, eq=False)
@@ -348,7 +239,7 @@ class NeighborOutliers:
             values = outlier_values(self.kernel, self.scales, distances)
             return (self.medians - values).mean(axis=1)
         if self.kernel.is_uniform:
-            return OutlierScale.of_neighbors(self.scales, self.medians).score(distances)
+            return OutlierScale.from_neighbors(self.scales, self.medians).score(distances)
         ranks = np.maximum(np.searchsorted(self.medians, self.scales) - 1, 0)
         none = np.empty(0)
         return OutlierScale(False, none, none, ranks, self.scales).score(distances)
@@ -360,58 +251,3 @@ def outlier_values(kernel: NeighborKernel, scales: Floats, distances: Floats) ->
         return distances[:, : kernel.n_neighbors]
     relative = kernel.log_normalizers(distances, scales, kernel.n_neighbors)
     return relative + kernel.log_values(distances[:, 0], scales)
-
-
-def probe_sites(n_points: int) -> NDArray[np.int64]:
-    """Choose the training points that serve as probes."""
-    return np.unique(np.linspace(0, n_points - 1, _N_PROBES).astype(np.int64))
-
-
-def make_probes(
-    sites: NDArray[np.int64],
-    lists: NeighborLists,
-    neighbor_labels: NDArray[np.int64],
-    graph: NeighborGraph | None,
-) -> Neighborhood:
-    """Take some training points each as it is and again farther from all.
-
-    Parameters
-    ----------
-    sites : ndarray of int, shape (m,)
-        Rising.
-    lists : NeighborLists
-        Of these points.
-    neighbor_labels : ndarray of int, shape (m, n_columns)
-    graph : NeighborGraph or None
-        All rows with one of the points among their neighbours; none where in-weights play no part.
-    """
-    distances = np.concatenate([lists.distances, _FARTHER * lists.distances])
-    both = NeighborLists(distances, np.tile(lists.rows, (2, 1)))
-    reverse = None
-    if graph is not None:
-        is_site = np.zeros(graph.rows.max() + 1, dtype=bool)
-        is_site[sites[sites < len(is_site)]] = True
-        rows, columns = np.nonzero(is_site[graph.rows])
-        queries = np.searchsorted(sites, graph.rows[rows, columns])
-        order = np.argsort(queries, kind="stable")
-        starts = np.searchsorted(queries[order], np.arange(len(distances) + 1))
-        reverse = ReverseNeighbors(starts, rows[order], graph.distances[rows, columns][order])
-    return Neighborhood(both, np.tile(neighbor_labels, (2, 1)), reverse)
-
-
-def _with_few_betas(measure: Measure) -> Measure:
-    """Replace many betas at a scale by the few nodes of a Gauss rule."""
-    scales, index = np.unique(measure.scales, return_inverse=True)
-    parts = []
-    for number in range(len(scales)):
-        part = measure.part(np.flatnonzero(index == number))
-        if len(part.betas) <= _N_BETA_CELLS * _N_BETAS:
-            parts.append(part)
-            continue
-        # In arcsinh(beta): near zero, within about one, is where probabilities turn.
-        for in_cell in cells(np.arcsinh(part.betas), part.weights, _N_BETA_CELLS):
-            cell = part.part(in_cell)
-            betas = gauss_nodes(cell.betas, cell.weights, _N_BETAS)
-            weights = cell.weights @ lagrange_basis(betas, cell.betas)
-            parts.append(Measure(betas, np.full(len(betas), scales[number]), weights))
-    return Measure(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))

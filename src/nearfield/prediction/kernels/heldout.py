@@ -9,8 +9,8 @@ from numba import njit
 from numba.extending import register_jitable
 
 from nearfield._vector import ANY_ORDER, exp_of
-from nearfield.sampling._vector32 import exp32_of
-from nearfield.sampling.scaled_field import best_beta, sum32_of
+from nearfield._vector32 import exp32_of
+from nearfield.distances.kernels.scaled_field import best_beta, sum32_of
 
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
 _FAR, _LARGEST_EXPONENT = np.float32(3e38), np.float32(80.0)

@@ -1,4 +1,4 @@
-"""The coupling of new points to all training points, written out plainly."""
+"""The coupling of new points to all training points, written out in NumPy: an oracle."""
 
 from typing import Any
 

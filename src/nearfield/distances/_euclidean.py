@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nearfield.sampling.euclidean import euclidean_rows
+from nearfield.distances.kernels.euclidean import euclidean_rows
 
 
 def euclidean_distances_to(

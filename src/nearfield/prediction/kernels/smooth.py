@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from nearfield._vector import ANY_ORDER, exp_of
+from nearfield._vector import ANY_ORDER, exp_of, smallest_of
 
 _SAFE = 300.0  # exp(-300): squares, and products with the number of points, are normal numbers
 _LARGEST_EXPONENT = 700.0
@@ -150,7 +150,7 @@ def fill_ratio(row, reference, rate, is_squared, kernel):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def fill_back(row, nearest, log_totals, rate, is_squared, kernel):
-    r"""Fill in how much training points listen to the new one, :math:`1 / (1 + T_j/\kappa_j)`."""
+    r"""Fill in the in-weights of the new point, :math:`1 / (1 + Z_j/\kappa_j)`."""
     for j in range(kernel.shape[0]):
         gap = rate * (row[j] - nearest[j])
         if is_squared:
@@ -174,12 +174,3 @@ def sum_of_shares(kernel, back):
     for j in range(kernel.shape[0]):
         total += kernel[j] / (back[j] + kernel[j])
     return total
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER | {"nnan"})
-def smallest_of(values):
-    """Find the smallest value."""
-    smallest = values[0]
-    for j in range(values.shape[0]):
-        smallest = min(smallest, values[j])
-    return smallest

@@ -8,9 +8,8 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from nearfield._vector import ANY_ORDER, exp_of
-from nearfield.sampling._vector32 import exp32_of
-from nearfield.sampling.new_points import smallest_of
+from nearfield._vector import ANY_ORDER, exp_of, smallest_of
+from nearfield._vector32 import exp32_of
 
 _MAX_NEWTON_STEPS = 30
 _MAX_NEWTON_STEP = 5.0

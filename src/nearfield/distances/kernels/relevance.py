@@ -5,11 +5,10 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from nearfield._vector import ANY_ORDER
+from nearfield._vector import ANY_ORDER, smallest_of
 from nearfield.distances._scale_objective import MIN_BETA, ScaleObjective, ScaleProblem
 from nearfield.distances._scaled_field import MAX_BETA, N_LENGTHS, NEIGHBORING, PRIOR_SD_BETA
-from nearfield.sampling.new_points import smallest_of
-from nearfield.sampling.scaled_field import (
+from nearfield.distances.kernels.scaled_field import (
     FAR,
     add_slopes,
     add_to,

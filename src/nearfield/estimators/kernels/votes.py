@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from nearfield.sampling.selection import bound_of_smallest, sorted_below
+from nearfield.estimators.kernels.selection import bound_of_smallest, sorted_below
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -3,7 +3,7 @@
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
-from numba.extending import intrinsic, register_jitable
+from numba.extending import intrinsic
 
 _LOG2_E = np.float32(1.4426950408889634)
 _LN2_HIGH = np.float32(0.693359375)  # its last bits are zero: times k it is exact
@@ -54,18 +54,6 @@ def _sum_of_bits(typing_context, first, second):
         return builder.add(*arguments)
 
     return types.int32(types.int32, types.int32), generate
-
-
-@register_jitable(inline="always")
-def bits32_of(value):
-    """Read a float32 as the int32 of the same bits: of numbers above zero, the order stays."""
-    return _bits_of(value)  # type: ignore[call-arg]
-
-
-@register_jitable(inline="always")
-def float32_of(bits):
-    """Read an int32 as the float32 of the same bits."""
-    return _float_of(bits)  # type: ignore[call-arg]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})

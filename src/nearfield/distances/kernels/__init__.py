@@ -1,0 +1,1 @@
+"""Compiled kernels of distances and of learned metrics."""

@@ -1,0 +1,1 @@
+"""Compiled votes of nearest neighbours."""

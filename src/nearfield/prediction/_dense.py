@@ -1,0 +1,164 @@
+r"""The support of new points from their distances to all training points.
+
+.. math:: h^*_g = \sum_{j \in g} c^*_j, \qquad
+          c^*_j = \frac{\kappa(d^*_j)}{\sum_l \kappa(d^*_l)}
+          + \frac{\kappa(d^*_j)}{Z_j + \kappa(d^*_j)}, \qquad Z_j = \sum_{l \ne j} \kappa(d_{jl})
+
+Normalising constants are computed once for some scales; no distance between training points is
+kept.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearfield.field import RADIUS_EPSILON, DistanceFamily
+from nearfield.prediction._quadrature import Floats
+from nearfield.prediction.kernels.radius import fill_in_weights, radius_support, search_table
+from nearfield.prediction.kernels.smooth import smooth_support, training_totals
+
+_LARGEST_RATE = 1e200  # times zero it is still zero, times a square of 1e100 finite
+
+
+class Sums(Protocol):
+    """The support of new points at some scales."""
+
+    def support(self, points: Any, /) -> Floats:
+        """Give the support of each class at each scale, shape (m, n_scales, G)."""
+
+
+def dense_sums(
+    family: DistanceFamily, labels: NDArray[np.int64], scales: Floats, *, is_joint: bool
+) -> Sums:
+    """Prepare the support at some rising scales, with in-weights if the model has them."""
+    make = SmoothSums.from_family if family.is_smooth else RadiusSums.from_family
+    return make(family, labels, scales, is_joint)
+
+
+def kernel_rates(family: DistanceFamily, scales: Floats) -> tuple[bool, Floats]:
+    r"""Write a smooth kernel as exp(-rate x d^2), or as exp(-rate x d).
+
+    Returns
+    -------
+    is_squared : bool
+    rates : ndarray, shape (n_scales,)
+    """
+    if family.kernel == "exponential":
+        return False, np.minimum(scales, _LARGEST_RATE)
+    with np.errstate(over="ignore", divide="ignore"):
+        return True, np.minimum(0.5 / scales / scales, _LARGEST_RATE)
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothSums:
+    """The support under the Gaussian or the exponential kernel.
+
+    Attributes
+    ----------
+    order : ndarray of int, shape (n,)
+        Sorts the training points by class.
+    class_starts : ndarray of int, shape (G + 1,)
+    is_squared, is_joint : bool
+    rates : ndarray, shape (n_scales,)
+    nearest : ndarray, shape (n,)
+        The distance of each training point to its nearest neighbour.
+    log_normalizers : ndarray, shape (n_scales, n)
+        log Z relative to the kernel at that distance.
+    """
+
+    order: NDArray[np.int64]
+    class_starts: NDArray[np.int64]
+    is_squared: bool
+    is_joint: bool
+    rates: Floats
+    nearest: Floats
+    log_normalizers: Floats
+
+    @classmethod
+    def from_family(
+        cls, family: DistanceFamily, labels: NDArray[np.int64], scales: Floats, is_joint: bool
+    ) -> "SmoothSums":
+        """Sum over the training points at each of the scales."""
+        is_squared, rates = kernel_rates(family, scales)
+        order = np.argsort(labels, kind="stable")
+        class_starts = np.searchsorted(labels[order], np.arange(family.n_classes + 1))
+        nearest, log_normalizers = training_normalizers(family, rates, is_squared)
+        by_class = np.ascontiguousarray(log_normalizers[:, order])
+        return cls(order, class_starts, is_squared, is_joint, rates, nearest[order], by_class)
+
+    def support(self, distances: Floats) -> Floats:
+        """Give the support of each class at each scale, shape (m, n_scales, G)."""
+        support = np.empty((len(distances), len(self.rates), len(self.class_starts) - 1))
+        smooth_support(
+            distances,
+            self.order,
+            self.class_starts,
+            self.rates,
+            self.is_squared,
+            self.nearest,
+            self.log_normalizers,
+            self.is_joint,
+            support,
+        )
+        return support
+
+
+def training_normalizers(
+    family: DistanceFamily, rates: Floats, is_squared: bool
+) -> tuple[Floats, Floats]:
+    """Compute the nearest distances, (n,), and log Z relative to their kernel, (n_rates, n)."""
+    nearest, log_normalizers = np.empty(family.n_points), np.empty((len(rates), family.n_points))
+    training_totals(family.distances, rates, is_squared, log_normalizers, nearest)
+    return nearest, log_normalizers
+
+
+@dataclass(frozen=True, eq=False)
+class RadiusSums:
+    """The support under the radius kernel.
+
+    Attributes
+    ----------
+    labels : ndarray of int, shape (n,)
+    class_sizes : ndarray, shape (G,)
+    search : tuple
+        The rising scales, ready to be searched.
+    gains : ndarray, shape (n, n_scales)
+        How much larger the in-weight of a new point is inside the radius than outside.
+    outside : ndarray, shape (G, n_scales)
+        In-weights outside the radius, summed by class.
+    """
+
+    labels: NDArray[np.int64]
+    class_sizes: Floats
+    search: Any
+    gains: Floats
+    outside: Floats
+
+    @classmethod
+    def from_family(
+        cls, family: DistanceFamily, labels: NDArray[np.int64], scales: Floats, is_joint: bool
+    ) -> "RadiusSums":
+        """Tabulate the in-weights at each of the scales."""
+        gains, outside = np.zeros((2, family.n_points, len(scales)))
+        if is_joint:
+            fill_in_weights(family.distances, scales, RADIUS_EPSILON, gains, outside)
+        is_class = (labels == np.arange(family.n_classes)[:, None]).astype(np.float64)
+        return cls(labels, is_class.sum(axis=1), search_table(scales), gains, is_class @ outside)
+
+    def support(self, distances: Floats) -> Floats:
+        """Give the support of each class at each scale, shape (m, n_scales, G)."""
+        n_classes, n_scales = self.outside.shape
+        support = np.empty((len(distances), n_scales, n_classes))
+        radius_support(
+            distances,
+            self.labels,
+            self.class_sizes,
+            self.search,
+            self.gains,
+            self.outside,
+            RADIUS_EPSILON,
+            support,
+        )
+        return support

@@ -1,0 +1,87 @@
+"""Class probabilities from the support of new points, at nodes of (beta, scale)."""
+
+import numpy as np
+from numba import njit
+from numba.extending import register_jitable
+
+from nearfield._vector import ANY_ORDER, exp_of
+
+_LARGEST_LOGIT = 600.0  # its exp, times any number of classes, is finite
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def mean_softmax(support, nodes, external_field, probabilities):
+    r"""Average the class probabilities over weighted nodes.
+
+    .. math:: p_g = \sum_r W_r\, \mathrm{softmax}_g(\alpha_g + \beta_r h_{rg}),
+              \qquad h_{rg} = \sum_c a_{rc} h_{s_{rc} g}
+
+    Parameters
+    ----------
+    support : ndarray, shape (m, n_scales, G)
+    nodes : Nodes
+        s, a, beta and W.
+    external_field : ndarray, shape (G,)
+    probabilities : ndarray, shape (m, G)
+        To be filled in.
+    """
+    n_classes, n_nodes = external_field.shape[0], nodes.betas.shape[0]
+    odds, total = np.empty((n_classes, n_nodes)), np.empty(n_nodes)
+    for i in range(support.shape[0]):
+        fill_odds(support[i], nodes, external_field, odds, total)
+        probabilities[i, 0] = dot(nodes.weights, odds[0])
+        odds[0] *= nodes.weights
+        for g in range(1, n_classes):
+            probabilities[i, g] = dot(odds[0], odds[g])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def node_softmax(support, nodes, external_field, probabilities):
+    """Fill in the class probabilities at every node, shape (m, G, n_nodes)."""
+    total = np.empty(nodes.betas.shape[0])
+    for i in range(support.shape[0]):
+        odds = probabilities[i]
+        fill_odds(support[i], nodes, external_field, odds, total)
+        for g in range(1, external_field.shape[0]):
+            odds[g] *= odds[0]
+
+
+@register_jitable
+def fill_odds(support, nodes, external_field, odds, total):
+    """Fill in the probability of the first class at each node, then the odds of others to it."""
+    places, coefficients, betas, _ = nodes
+    total[:] = 1.0
+    for g in range(1, external_field.shape[0]):
+        constant = external_field[g] - external_field[0]
+        fill_logits(support, g, places, coefficients, betas, constant, odds[g])
+        exponentiate(odds[g], total)
+    for r in range(total.shape[0]):
+        odds[0, r] = 1.0 / total[r]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
+def fill_logits(support, g, places, coefficients, betas, constant, logits):
+    """Fill in the logit of class g against the first one at each node."""
+    for r in range(betas.shape[0]):
+        difference = 0.0
+        for c in range(places.shape[1]):
+            s = places[r, c]
+            difference += coefficients[r, c] * (support[s, g] - support[s, 0])
+        logits[r] = constant + betas[r] * difference
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def exponentiate(logits, total):
+    """Replace logits by odds, and add these to the total."""
+    for r in range(logits.shape[0]):
+        logits[r] = exp_of(min(logits[r], _LARGEST_LOGIT))
+        total[r] += logits[r]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
+def dot(first, second):
+    """Add up products."""
+    total = 0.0
+    for r in range(first.shape[0]):
+        total += first[r] * second[r]
+    return total
