@@ -156,7 +156,7 @@ class Exchange:
         family : FieldFamily
         labels : array-like of int, shape (n,)
         priors : Priors, optional
-            The paper's by default.
+            By default beta ~ N(0, 50^2) given that beta >= 0, sigma ~ U(0, 100), k uniform.
         n_jobs : int, optional
             Chains to run at a time; the draws do not depend on it.
         verbose : int

@@ -20,7 +20,6 @@ from nearfield.inference._quadrature import (
     integrate_row,
     mass_outside,
     row_totals,
-    scale_interval,
     scan_rule,
     supports,
 )
@@ -140,12 +139,12 @@ def _integrate(family, labels, priors, external_field, density: float = 1.0) -> 
             hint = known[scale]
         return [known[scale] for scale in rule.scales.tolist()]
 
-    rule = scan_rule(family, *scale_interval(family, priors), _N_SCAN)
+    rule = scan_rule(family, priors, _N_SCAN)
     rows = integrate(rule)
     outside = 0.0
     for stage_density in (_FIRST_DENSITY, density):  # the first shows where to put the second
-        totals = row_totals(rule, rows, priors)
-        finer = final_rule(family, rule, totals, stage_density)
+        totals = row_totals(rule, rows)
+        finer = final_rule(family, priors, rule, totals, stage_density)
         outside += mass_outside(rule, totals, finer)
         rule, rows = finer, integrate(finer)
-    return assemble(rule, rows, priors, family.scale_name, outside_mass=outside)
+    return assemble(family, rule, rows, outside)
