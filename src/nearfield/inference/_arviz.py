@@ -43,3 +43,15 @@ def to_inference_data(posterior: dict[str, NDArray[np.float64]], attrs: dict[str
     if int(arviz.__version__.split(".")[0]) >= 1:
         return arviz.from_dict({"posterior": posterior}, attrs={"posterior": attrs})
     return arviz.from_dict(posterior=posterior, posterior_attrs=attrs)
+
+
+def pareto_smoothed(
+    log_ratios: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Smooth log importance ratios, shape (n_points, n_draws); return log weights and Pareto k.
+
+    Vehtari et al. (2024). The weights of each row sum to one.
+    """
+    arviz: Any = import_arviz()
+    log_weights, pareto_k = arviz.psislw(log_ratios)
+    return np.asarray(log_weights), np.asarray(pareto_k)
