@@ -10,10 +10,17 @@ from scipy.stats import chisquare
 from nearfield.field.enumeration import label_distribution
 
 
-def sbc_ranks(rng, infer, family, priors, n_replicates, n_levels=20):
+def draw_by_enumeration(rng, family, beta, scale):
+    """Draw labels of a tiny field, exactly."""
+    labelings, probabilities = label_distribution(family.at(scale), beta)
+    return labelings[rng.choice(len(labelings), p=probabilities)]
+
+
+def sbc_ranks(rng, infer, family, priors, n_replicates, n_levels=20, draw=draw_by_enumeration):
     """Rank true parameters among posterior draws.
 
-    `infer(rng, family, labels, priors)` gives a Posterior. Ties, as of k, are broken at random.
+    `infer(rng, family, labels, priors)` gives a Posterior, `draw(rng, family, beta, scale)` labels.
+    Ties, as of k, are broken at random.
 
     Returns
     -------
@@ -24,8 +31,7 @@ def sbc_ranks(rng, infer, family, priors, n_replicates, n_levels=20):
     for stream in rng.spawn(n_replicates):
         beta = priors.beta.rvs(random_state=stream)
         scale = priors.scale.rvs(random_state=stream)
-        labelings, probabilities = label_distribution(family.at(scale), beta)
-        labels = labelings[stream.choice(len(labelings), p=probabilities)]
+        labels = draw(stream, family, beta, scale)
         posterior = infer(stream, family, labels, priors)
         drawn_betas, drawn_scales = posterior.sample(n_levels - 1, stream)
         ranks["beta"].append(_rank(stream, beta, drawn_betas))

@@ -6,6 +6,8 @@ import pytest
 from nearfield.distances import distance_matrix
 from nearfield.field import DistanceFamily, LabelField, NeighborFamily
 from nearfield.field.weights import KERNELS, knn_weights
+from nearfield.inference import Posterior, Pseudolikelihood
+from nearfield.prediction import Predictor
 
 ALPHA = (0.5, 0.0, -0.2)
 
@@ -195,3 +197,49 @@ def test_support_at_every_k_in_a_row_is_that_of_each_alone(kind, is_directed, rn
             expected += weights.T @ np.eye(3)[labels]
         np.testing.assert_allclose(support, expected, atol=1e-12)
         np.testing.assert_allclose(family.support(k, labels), expected, atol=1e-12)
+
+
+def log_gaussian(distances, sigma):
+    return 7.0 - 0.5 * (distances / sigma) ** 2
+
+
+@pytest.mark.parametrize("sigma", [1e-3, 0.5, 50.0])
+def test_a_kernel_of_ones_own_is_normalized_in_log_space(sigma):
+    distances = distance_matrix(np.random.default_rng(0).normal(size=(12, 2)))
+    own, named = (DistanceFamily(distances, k, 3) for k in (log_gaussian, "gaussian"))
+    labels = np.arange(12) % 3
+    np.testing.assert_allclose(own.at(sigma).coupling, named.at(sigma).coupling, atol=1e-9)
+    np.testing.assert_allclose(own.support(sigma, labels), named.support(sigma, labels), atol=1e-9)
+    again = pickle.loads(pickle.dumps(own))
+    np.testing.assert_array_equal(again.at(sigma).coupling, own.at(sigma).coupling)
+
+
+def test_a_kernel_of_ones_own_gives_the_posterior_of_its_fields():
+    distances = distance_matrix(np.random.default_rng(0).normal(size=(12, 2)))
+    own, named = (
+        Pseudolikelihood().infer(None, DistanceFamily(distances, k, 2), np.arange(12) % 2)
+        for k in (log_gaussian, "gaussian")
+    )
+    np.testing.assert_allclose(own.mean(), named.mean(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (lambda d, s: d[0], "of shape"),
+        (lambda d, s: np.full_like(d, -np.inf), "above -infinity"),
+        (lambda d, s: np.where(d > 0.0, np.nan, 0.0), "below infinity"),
+    ],
+    ids=["shape", "no neighbour", "nan"],
+)
+def test_kernels_that_make_no_weights_are_refused(kernel, message):
+    family = DistanceFamily(distance_matrix([[0.0], [1.0], [3.0]]), kernel, 2)
+    with pytest.raises(ValueError, match=message):
+        family.at(1.0)
+
+
+def test_prediction_refuses_a_kernel_of_ones_own():
+    family = DistanceFamily(distance_matrix([[0.0], [1.0], [3.0]]), log_gaussian, 2)
+    posterior = Posterior.from_nodes([1.0], [1.0], [1.0], "sigma")
+    with pytest.raises(ValueError, match="a kernel by name"):
+        Predictor(posterior, family, np.array([0, 1, 0]))

@@ -137,7 +137,8 @@ def test_the_comparison_notices_a_wrong_log_z(monkeypatch):
 
 def test_the_second_mode_below_zero_of_stratified_labels_is_found(rng):
     family, labels = training_set(load_crabs)
-    posterior = PathSampling().infer(rng, family, labels)
+    paper = Priors(stats.norm(0.0, 50.0), stats.uniform(0.0, 100.0))
+    posterior = PathSampling().infer(rng, family, labels, paper)
     below = posterior.weight[posterior.beta < 0.0].sum()
     # A mass p has the error that the mean, far apart in the two modes, has in their distance.
     is_below = posterior.beta < 0.0

@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
+from nearfield.inference import _arviz
 from nearfield.inference._posterior import Posterior, warn_unless_converged
 
 
@@ -124,7 +125,9 @@ def test_arviz_opens_the_record_and_its_plots_draw(request, kind):
     posterior = request.getfixturevalue(kind)
     data = posterior.to_arviz()
     assert data.posterior["beta"].dims == ("chain", "draw")
-    assert data.posterior.sizes == {"chain": 4, "draw": 1_000}
+    n_chains, n_draws = (4, 1_000) if kind == "draws" else (1, 4_000)
+    assert data.posterior.sizes == {"chain": n_chains, "draw": n_draws}
+    assert ("independent" in data.posterior.attrs["sampling"]) == (kind == "nodes")
     import arviz
 
     with warnings.catch_warnings():
@@ -133,6 +136,20 @@ def test_arviz_opens_the_record_and_its_plots_draw(request, kind):
             figure = np.ravel(plot(data))[0].get_figure()
             figure.canvas.draw()
             matplotlib.pyplot.close(figure)
+
+
+def test_the_record_opens_in_the_next_version_of_arviz(monkeypatch, draws):
+    class NextArviz:
+        __version__ = "1.2.0"
+
+        @staticmethod
+        def from_dict(data, *, attrs):
+            return data, attrs
+
+    monkeypatch.setattr(_arviz, "import_arviz", lambda: NextArviz)
+    data, attrs = draws.to_arviz()
+    np.testing.assert_array_equal(data["posterior"]["beta"], draws.beta)
+    assert attrs == {"posterior": {"sampling": "chains"}}
 
 
 def test_good_chains_raise_no_warning(draws):

@@ -2,8 +2,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from nearfield import DistanceNeighborsClassifier
+from nearfield.datasets import load_iris
 from nearfield.distances import distance_matrix
 from nearfield.field import DistanceFamily, NeighborFamily
+from nearfield.inference import Pseudolikelihood
 from nearfield.inference._priors import Priors, check_priors, default_priors
 
 DISTANCES = distance_matrix(np.random.default_rng(2).normal(size=(11, 2)))
@@ -12,12 +15,12 @@ NEIGHBORS = NeighborFamily.from_distances(DISTANCES, 2)
 BETA = stats.norm(0.0, 50.0)
 
 
-def test_the_default_priors_of_beta_and_sigma_are_the_papers():
+def test_the_default_priors_are_the_papers_with_beta_above_zero():
     priors = default_priors(SMOOTH)
-    betas, sigmas = np.array([-80.0, 0.0, 3.0]), np.array([0.1, 50.0, 99.9])
-    np.testing.assert_allclose(
-        priors.log_beta(betas), -0.5 * (betas / 50.0) ** 2 - np.log(50.0 * np.sqrt(2.0 * np.pi))
-    )
+    betas, sigmas = np.array([0.0, 3.0, 80.0]), np.array([0.1, 50.0, 99.9])
+    expected = stats.norm(0.0, 50.0).logpdf(betas) + np.log(2.0)
+    np.testing.assert_allclose(priors.log_beta(betas), expected)
+    assert np.isneginf(priors.log_beta(-1e-9))
     np.testing.assert_allclose(priors.log_scale(sigmas), -np.log(100.0))
     assert np.isneginf(priors.log_scale([-0.1, 100.1])).all()
 
@@ -27,7 +30,17 @@ def test_the_default_prior_of_k_is_uniform_to_half_the_points(n_points, largest_
     priors = default_priors(NeighborFamily.from_distances(DISTANCES[:n_points, :n_points], 2))
     np.testing.assert_allclose(priors.log_scale(np.arange(1, largest_k + 1)), -np.log(largest_k))
     assert np.isneginf(priors.log_scale([0, largest_k + 1])).all()
-    assert priors.beta.std() == 50.0
+    assert priors.beta.support() == (0.0, np.inf)
+
+
+def test_engines_and_estimators_have_the_same_default_priors():
+    X, y = load_iris(return_X_y=True)
+    model = DistanceNeighborsClassifier(inference="pseudolikelihood").fit(X, y)
+    expected = default_priors(model.family_)
+    assert model.priors_ == expected
+    labels = np.unique(y, return_inverse=True)[1]
+    posterior = Pseudolikelihood().infer(None, model.family_, labels)
+    np.testing.assert_array_equal(posterior.weight, model.posterior_.weight)
 
 
 @pytest.mark.parametrize("family", [SMOOTH, NEIGHBORS], ids=["sigma", "k"])

@@ -1,12 +1,10 @@
 """What the arguments of the estimators mean: engines by name, priors by default, seeds."""
 
-from functools import lru_cache
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 from sklearn.utils import check_random_state
 
 from nearfield import inference as nf_inference
@@ -28,11 +26,7 @@ MAX_PATH_POINTS = 1_000
 MAX_DENSE_POINTS = 10_000
 """More training points than this would need distances of more than a gigabyte."""
 
-_SD_BETA = 50.0  # the paper's beta ~ N(0, 50^2)
-_PAPER_SIGMA = 100.0  # sigma ~ U(0, 100)
-_USUAL_LONGEST = (0.2, 200.0)  # largest distances for which that prior is meant
 _LARGEST = 1e150
-_UNIT_LONGEST = 10.0  # the largest distance, in the unit that the prior has otherwise
 
 
 def choose_engine(inference: Any, family: FieldFamily) -> tuple[str, Any]:
@@ -76,40 +70,16 @@ def _automatic(family: FieldFamily) -> str:
 
 
 def make_priors(family: FieldFamily, prior_beta: Any, prior_scale: Any) -> Priors:
-    """Fill in the default priors, and refuse those that leave nothing to infer.
-
-    beta is half normal, the paper's N(0, 50^2) given that beta >= 0. k is uniform on 1..n/2.
-    sigma is uniform on (0, 100) as in the paper, where the largest distance is between 0.2 and
-    200, as it is for standardized features; otherwise the same in the unit in which the largest
-    distance is 10.
-    """
-    if prior_beta is None and prior_scale is None and not family.is_discrete:
-        return _default_priors(_default_max_sigma(family))
-    beta = stats.halfnorm(scale=_SD_BETA) if prior_beta is None else prior_beta
-    scale = _default_scale(family) if prior_scale is None else prior_scale
-    priors = Priors(beta, scale)
+    """Fill in the default priors of `nearfield.inference`, and refuse those that fit no family."""
+    default = default_priors(family)
+    if prior_beta is None and prior_scale is None:
+        return default
+    priors = Priors(
+        default.beta if prior_beta is None else prior_beta,
+        default.scale if prior_scale is None else prior_scale,
+    )
     check_priors(priors, family)
     return priors
-
-
-def _default_scale(family: Any) -> Any:
-    if family.is_discrete:
-        return default_priors(family).scale
-    return stats.uniform(0.0, _default_max_sigma(family))
-
-
-def _default_max_sigma(family: Any) -> float:
-    longest = float(family.longest)
-    if longest == 0.0 or _USUAL_LONGEST[0] <= longest <= _USUAL_LONGEST[1]:
-        return _PAPER_SIGMA
-    unit, is_inverse = longest / _UNIT_LONGEST, family.kernel == "exponential"
-    return _PAPER_SIGMA * (1.0 / unit if is_inverse else unit)
-
-
-@lru_cache(maxsize=64)
-def _default_priors(max_sigma: float) -> Priors:
-    """Make the default priors of beta and sigma, once: SciPy takes two milliseconds."""
-    return Priors(stats.halfnorm(scale=_SD_BETA), stats.uniform(0.0, max_sigma))
 
 
 def make_rng(random_state: Any) -> np.random.Generator:

@@ -20,6 +20,7 @@ from nearfield.field.weights import (
     check_kernel,
     exponential_excess,
     gaussian_excess,
+    log_kernel_weights,
     radius_weights,
 )
 
@@ -82,19 +83,36 @@ class FieldFamily(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class DistanceFamily:
-    """The d-nn models of Friel and Pettitt: a kernel of the distance, with scale sigma.
+    r"""The d-nn models of Friel and Pettitt: a kernel of the distance, with scale sigma.
 
     Parameters
     ----------
     distances : ndarray, shape (n, n)
-    kernel : str
-        ``"gaussian"``, ``"radius"`` or ``"exponential"``.
+    kernel : str or callable
+        ``"gaussian"``, ``"radius"`` or ``"exponential"``, or a function of (distances, sigma) that
+        gives the log of a kernel, up to a constant, in the shape of the distances. It should
+        change smoothly with sigma, a length.
     n_classes : int
     external_field : array-like, shape (n_classes,), optional
+
+    Examples
+    --------
+    A kernel of one's own, :math:`1 / (1 + d^2 / \sigma^2)`:
+
+    >>> import numpy as np
+    >>> from nearfield.distances import distance_matrix
+    >>> from nearfield.field import DistanceFamily
+    >>> def cauchy(distances, sigma):
+    ...     return -np.log1p((distances / sigma) ** 2)
+    >>> family = DistanceFamily(distance_matrix([[0.0], [1.0], [3.0]]), cauchy, n_classes=2)
+    >>> family.at(1.0).coupling.round(2)
+    array([[0.  , 1.55, 0.5 ],
+           [1.55, 0.  , 0.95],
+           [0.5 , 0.95, 0.  ]])
     """
 
     distances: NDArray[np.float64] = field(repr=False)
-    kernel: str
+    kernel: Any  # a name, or a function
     n_classes: int
     external_field: ArrayLike | None = None
 
@@ -105,7 +123,8 @@ class DistanceFamily:
 
     def __post_init__(self) -> None:
         _check_family(self)
-        check_kernel(self.kernel)
+        if not callable(self.kernel):
+            check_kernel(self.kernel)
 
     @classmethod
     def of_checked(
@@ -184,6 +203,8 @@ class DistanceFamily:
         return weights @ is_class + weights.T @ is_class
 
     def _weights(self, scale: float) -> NDArray[np.float64]:
+        if callable(self.kernel):
+            return log_kernel_weights(self.distances, self.kernel, scale)
         if self.kernel == "radius":
             return radius_weights(self.distances, scale)
         return self._excess.weights(check_positive(scale, "sigma"))

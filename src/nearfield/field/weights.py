@@ -119,6 +119,39 @@ def knn_weights(distances: ArrayLike, k: int) -> NDArray[np.float64]:
     return (is_closer + is_tied * (n_left / n_tied)) / k
 
 
+LogKernel = Callable[[NDArray[np.float64], float], NDArray[np.float64]]
+"""A kernel of one's own: a function of (distances, sigma) that gives its log."""
+
+
+def log_kernel_weights(
+    distances: ArrayLike, log_kernel: LogKernel, sigma: float
+) -> NDArray[np.float64]:
+    r"""Weigh every other point by a kernel of one's own, given by its log.
+
+    .. math:: w_{ij} \propto \kappa(d_{ij}; \sigma), \qquad w_{ii} = 0
+
+    Each row is taken relative to its largest value, so that a constant of the kernel has no part.
+    """
+    matrix = _check_distances(distances)
+    with np.errstate(divide="ignore", over="ignore"):
+        given = log_kernel(matrix, check_positive(sigma, "sigma"))
+    values = np.array(given, dtype=np.float64)  # a copy: the function may keep its own
+    if values.shape != matrix.shape:
+        raise ValueError(
+            f"Expected log kernel values of shape {matrix.shape}, one a distance; got shape "
+            f"{values.shape} from {log_kernel!r}. Compute them element by element."
+        )
+    np.fill_diagonal(values, -np.inf)
+    largest = values.max(axis=1, keepdims=True)  # nan if there is one
+    if not np.isfinite(largest).all():
+        raise ValueError(
+            "Expected a log kernel below infinity, and above -infinity for some neighbour of every "
+            f"point; got a row with the largest value {largest[~np.isfinite(largest)][0]} from "
+            f"{log_kernel!r} at sigma={sigma:g}. Give the log of the kernel, in log space."
+        )
+    return _normalized(np.exp(values - largest))
+
+
 def kernel_weights(
     distances: ArrayLike, kernel: str, sigma: float, n_neighbors: int | None = None
 ) -> NDArray[np.float64]:

@@ -10,6 +10,11 @@ from nearfield.inference._priors import Priors
 from nearfield.inference.auxiliary import AuxiliaryVariable
 from nearfield.inference.exchange import Exchange
 from nearfield.inference.path import PathSampling, log_partition_curve
+from nearfield.inference.predictive import (
+    leave_one_out,
+    posterior_predictive_check,
+    prior_predictive,
+)
 from nearfield.inference.pseudolikelihood import Pseudolikelihood
 
 __all__ = [
@@ -19,5 +24,8 @@ __all__ = [
     "Posterior",
     "Priors",
     "Pseudolikelihood",
+    "leave_one_out",
     "log_partition_curve",
+    "posterior_predictive_check",
+    "prior_predictive",
 ]

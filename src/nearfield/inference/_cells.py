@@ -4,14 +4,15 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.special import logsumexp, ndtr
 
 from nearfield.inference._panels import flattened, tilted_log_density
 from nearfield.inference._problem import Problem
-from nearfield.inference._quadrature import ScaleRule
+from nearfield.inference._quadrature import ScaleRule, scale_rule
 
 _MAX_CELLS = 250
 _WIDEST_CELL = 0.1  # in the log of the scale
+_PRIOR_LEVELS = ndtr(np.linspace(-4.0, 4.0, 33))
 _MOST_CHANGE = -6.0, 3.0  # of a log mass that is only roughly known
 
 
@@ -37,8 +38,11 @@ def cell_rule(problem: Problem, bounds: tuple[float, float]) -> ScaleRule:
         np.geomspace(a, b, n + 1)[:-1]
         for a, b, n in zip(edges[:-1], edges[1:], n_parts, strict=True)
     ]
-    edges = np.unique(np.concatenate([*parts, [high]]))
-    return ScaleRule(0.5 * (edges[1:] + edges[:-1]), np.log(np.diff(edges)), low, high)
+    quantiles = problem.priors.scale.ppf(_PRIOR_LEVELS)  # a narrow prior needs narrow cells
+    quantiles = quantiles[(quantiles > low) & (quantiles < high)]
+    edges = np.unique(np.concatenate([*parts, quantiles, [high]]))
+    middles, log_widths = 0.5 * (edges[1:] + edges[:-1]), np.log(np.diff(edges))
+    return scale_rule(problem.family, problem.priors, middles, log_widths, edges)
 
 
 def cell_totals(
@@ -65,7 +69,7 @@ def cell_totals(
     share = position - below
     known = np.array([row.agreement for row in rows])
     excess = agreements - ((1.0 - share) * known[below] + share * known[above])
-    totals = cells.log_weights + problem.priors.log_scale(cells.scales)
+    totals = cells.log_priors.copy()
     for near, part in ((below, 1.0 - share), (above, share)):
         for index in np.unique(near):
             members = near == index
@@ -88,12 +92,15 @@ def merged_rule(
     log_density = tilted_log_density(problem, cells, log_totals)
     mass = flattened(log_density) * np.exp(cells.log_weights) / cells.scales
     stretch = np.floor(n_scales * (np.cumsum(mass) - 0.5 * mass) / mass.sum()).astype(int)
-    scales, log_weights = [], []
+    scales, log_weights, log_priors, edges = [], [], [], [cells.low]
     for index in np.unique(stretch):
         members = np.flatnonzero(stretch == index)
         total = logsumexp(log_totals[members])
         shares = np.cumsum(np.exp(log_totals[members] - total))
         middle = members[np.flatnonzero(shares >= 0.5 * shares[-1])[0]]
         scales.append(cells.scales[middle])
-        log_weights.append(cells.log_weights[middle] + total - log_totals[middle])
-    return ScaleRule(np.array(scales), np.array(log_weights), cells.low, cells.high)
+        change = total - log_totals[middle]
+        log_weights.append(cells.log_weights[middle] + change)
+        log_priors.append(cells.log_priors[middle] + change)
+        edges.append(cells.edges[members[-1] + 1])
+    return ScaleRule(*map(np.array, (scales, log_weights, log_priors, edges)))

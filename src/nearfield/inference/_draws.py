@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from nearfield.field import LabelField
 from nearfield.inference._target import Point
 from nearfield.sampling import draw_labels, draw_labels_cluster
 
@@ -19,9 +20,23 @@ def draw_from_random_start(
     whatever their number; a chain then takes ever larger beta for better, into the thousands on
     the wine and olive data, far outside the prior.
     """
+    return draw_from_field(rng, point.field, point.beta, n_sweeps)
+
+
+def draw_from_field(
+    rng: np.random.Generator, field: LabelField, beta: float, n_sweeps: int
+) -> NDArray[np.int64]:
+    """Draw from a random start, as `draw_from_random_start` does, at a beta."""
     initial = None
-    if point.beta > 0.0:
-        initial = draw_labels_cluster(rng, point.field, point.beta, _N_CLUSTER_SWEEPS)
+    if beta > 0.0:
+        initial = draw_labels_cluster(rng, field, beta, _N_CLUSTER_SWEEPS)
+    return draw_labels(rng, field, beta, n_sweeps, initial)
+
+
+def draw_from_one_class(rng: np.random.Generator, point: Point, n_sweeps: int) -> NDArray[np.int64]:
+    """Draw as from a random start, but from labels that are all of one class; beta > 0."""
+    ordered = np.full(point.field.n_points, rng.integers(point.field.n_classes))
+    initial = draw_labels_cluster(rng, point.field, point.beta, _N_CLUSTER_SWEEPS, ordered)
     return draw_labels(rng, point.field, point.beta, n_sweeps, initial)
 
 

@@ -178,7 +178,7 @@ def integrate(
         (estimates.log_z[:, left, None], estimates.log_z[:, left + 1, None]),
         (estimates.slopes[:, left, None], estimates.slopes[:, left + 1, None]),
     )
-    log_rows = rule.log_weights + problem.priors.log_scale(rule.scales) + problem.log_external
+    log_rows = rule.log_priors + problem.log_external
     log_measure = log_rows[rows][:, None] + np.log(0.5 * step * point_weights)
     log_prior = problem.priors.log_beta(betas)
     log_masses = betas * agreements[rows][:, None] - log_z + log_prior + log_measure

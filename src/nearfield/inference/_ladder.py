@@ -53,7 +53,7 @@ def plan_draws(
     row_needs : ndarray, shape (R,), optional
         How much more than others each row needs draws.
     """
-    log_scale = problem.priors.log_scale(rule.scales)
+    log_scale = rule.log_priors - rule.log_weights
     if not problem.family.is_discrete:
         log_scale = log_scale + np.log(rule.scales)
     sides = {sign: _side_ranges(problem, rows, sign, spread.drop) for sign in (1, -1)}

@@ -5,7 +5,7 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 
 from nearfield.inference._problem import Problem
-from nearfield.inference._quadrature import ScaleRule
+from nearfield.inference._quadrature import ScaleRule, gauss_rule
 
 _FLATTENED = 0.25  # scales follow this power of the density: tails need some too
 _LOWEST = 30.0  # and the density where it is within exp(-30) of the largest
@@ -74,11 +74,6 @@ def panel_rule(
     edges = np.interp(np.linspace(0.0, cumulative[-1], n_panels + 1), cumulative, fine)
     points, weights = leggauss(_NODES_A_PANEL)
     half = 0.5 * np.diff(edges)[:, None]
-    middles = (0.5 * (edges[1:] + edges[:-1])[:, None] + half * points).ravel()
-    return ScaleRule(np.exp(middles), np.log(half * weights).ravel() + middles, *bounds)
-
-
-def every_k(bounds: tuple[float, float]) -> ScaleRule:
-    """Take every k."""
-    every = np.arange(int(bounds[0]), int(bounds[1]) + 1, dtype=float)
-    return ScaleRule(every, np.zeros(len(every)), *bounds)
+    middles = 0.5 * (edges[1:] + edges[:-1])[:, None] + half * points
+    widths = half * weights
+    return gauss_rule(problem.family, problem.priors, middles.ravel(), widths.ravel(), bounds[0])

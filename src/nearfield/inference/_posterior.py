@@ -2,21 +2,23 @@
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.interpolate import PchipInterpolator
 from sklearn.exceptions import ConvergenceWarning
 
 from nearfield._checks import check_level, check_whole
+from nearfield.inference._arviz import chain_diagnostics, to_inference_data
 
 MAX_R_HAT = 1.01
 MIN_ESS = 400.0
 """What Vehtari et al. (2021) ask of a chain before its draws are used."""
 
-_MIN_DRAWS = 4  # a half chain; fewer have no diagnostics
+_BEYOND = 0.23  # of the way to the next: Gauss-Legendre nodes have their end no closer than that
+_N_BISECTIONS = 50
+_RESAMPLED = {"sampling": "independent draws from a quadrature: R-hat and ESS test no chain"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +45,8 @@ class Posterior:
         Standard errors of the means of beta and of the scale, for nodes.
     outside_mass : float or None
         A bound on the posterior mass that the nodes do not cover.
+    beta_cells, scale_cells : ndarray, shape (2, n_nodes), or None
+        Where the cell of each node begins and ends, for nodes; None for half way to the others.
     """
 
     beta: NDArray[np.float64]
@@ -55,6 +59,8 @@ class Posterior:
     log_evidence_error: float | None = None
     mean_error: NDArray[np.float64] | None = None
     outside_mass: float | None = None
+    beta_cells: NDArray[np.float64] | None = None
+    scale_cells: NDArray[np.float64] | None = None
 
     @classmethod
     def from_draws(
@@ -83,10 +89,14 @@ class Posterior:
         log_evidence_error: float | None = None,
         mean_error: ArrayLike | None = None,
         outside_mass: float | None = None,
+        beta_cells: ArrayLike | None = None,
+        scale_cells: ArrayLike | None = None,
     ) -> Self:
         """Make the record of weighted nodes, shape (n_nodes,); the weights sum to one.
 
         `mean_error` holds two standard errors: of the mean of beta, and of that of the scale.
+        `beta_cells` and `scale_cells`, shape (2, n_nodes), say over which values the weight of a
+        node spreads in quantiles and samples.
         """
         betas, scales = _check_values(beta, scale, n_dims=1, shape="(n_nodes,)")
         weights = np.asarray(weight, dtype=np.float64)
@@ -113,6 +123,8 @@ class Posterior:
             log_evidence_error,
             errors,
             outside_mass,
+            _check_cells(beta_cells, betas, "beta_cells"),
+            _check_cells(scale_cells, scales, "scale_cells"),
         )
 
     @property
@@ -146,7 +158,8 @@ class Posterior:
     def quantile(self, q: ArrayLike) -> pd.Series | pd.DataFrame:
         """Give quantiles of each parameter, as a Series, or for several q as a DataFrame.
 
-        Between two nodes or draws a quantile is interpolated; that of k is a whole number.
+        Draws are interpolated; the weight of a node spreads over its cell, with a density that
+        follows those of the cells around. A quantile of k is a whole number.
         """
         levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
         if not ((levels >= 0.0) & (levels <= 1.0)).all():
@@ -161,9 +174,29 @@ class Posterior:
     def _quantiles_of(self, name, values, levels):
         if name == "k":
             return _whole_quantiles(values, self.weight, levels)
-        interpolate = np.interp if self.is_draws else _smooth_interpolation
-        unique, mass = _aggregate(values, self.weight)
-        return interpolate(levels, np.cumsum(mass) - 0.5 * mass, unique)
+        if self.is_draws:
+            unique, mass = _aggregate(values, self.weight)
+            return np.interp(levels, np.cumsum(mass) - 0.5 * mass, unique)
+        return self._cells()[name].quantiles(self.weight, levels)
+
+    def _cells(self) -> dict[str, "_Cells"]:
+        """Give the cells of the nodes: of beta among the nodes of one scale, and of the scale."""
+        scales, first, rows = np.unique(self.scale, return_index=True, return_inverse=True)
+        beta_ends = self.beta_cells
+        if beta_ends is None:
+            beta_ends = _half_way(self.beta, rows)
+        every = np.zeros(len(scales))
+        if self.scale_name == "k":
+            scale_ends = np.stack([scales, scales])
+        elif self.scale_cells is None:
+            scale_ends = _half_way(scales, every)
+        else:
+            scale_ends = self.scale_cells[:, first]
+        scale_tilts = _tilts(scale_ends, np.bincount(rows, self.weight), every)
+        return {
+            "beta": _Cells(beta_ends, _tilts(beta_ends, self.weight, rows)),
+            self.scale_name: _Cells(scale_ends[:, rows], scale_tilts[rows]),
+        }
 
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """Summarise each parameter in a row.
@@ -179,8 +212,8 @@ class Posterior:
             With rows beta and sigma or k, and columns mean, sd, lower, upper, mcse_mean (the
             Monte Carlo standard error of the mean), ess_bulk, ess_tail (effective sample
             sizes) and r_hat. The last three say how well chains mixed; nodes have none of them,
-            and their mcse_mean is what the engine reports. A single chain is compared with
-            itself, by halves.
+            and their mcse_mean is what the engine reports, with the error of the quadrature. A
+            single chain is compared with itself, by halves.
         """
         check_level(level)
         tail = 0.5 * (1.0 - level)
@@ -199,41 +232,42 @@ class Posterior:
         )
         if self.is_draws:
             for name, values in self._parameters().items():
-                diagnostics = _diagnostics(values)
+                diagnostics = chain_diagnostics(values)
                 frame.loc[name, list(diagnostics)] = list(diagnostics.values())
         return frame
 
     def sample(
         self, n: int, rng: np.random.Generator
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Draw n pairs, independent given the record; returns beta and the scale, shape (n,)."""
+        """Draw n pairs, independent given the record; returns beta and the scale, shape (n,).
+
+        Nodes are drawn by weight, then beta and sigma from the cell of the node.
+        """
         n = check_whole(n, "n", minimum=1)
         if self.is_draws:
             index = rng.integers(self.beta.size, size=n)
-        else:
-            index = rng.choice(self.beta.size, size=n, p=self.weight)
-        return self.beta.ravel()[index], self.scale.ravel()[index]
+            return self.beta.ravel()[index], self.scale.ravel()[index]
+        index = rng.choice(self.beta.size, size=n, p=self.weight)
+        beta, scale = (cells.draw(rng, index) for cells in self._cells().values())
+        return beta, scale
 
     def table(self) -> pd.Series:
         """Give the posterior probability of each k that has any."""
         values, weight = _aggregate(self.k, self.weight)
         return pd.Series(weight, index=pd.Index(values.astype(np.int64), name="k"), name="weight")
 
-    def to_arviz(self, n_draws: int = 1_000) -> Any:
-        """Hand the draws to ArviZ, as InferenceData with dimensions chain and draw.
+    def to_arviz(self, n_draws: int = 4_000) -> Any:
+        """Hand the draws to ArviZ, with dimensions chain and draw.
 
-        Nodes are resampled: four chains of `n_draws` draws each, the same at every call.
+        Nodes are resampled: one chain of `n_draws` independent draws, the same at every call.
+        Their R-hat and effective sample size say nothing about the posterior, as the attribute
+        ``sampling`` of the group tells; the errors are in `summary`.
         """
-        arviz = _import_arviz()
-        parameters = self._parameters()
-        if not self.is_draws:
-            n_draws = check_whole(n_draws, "n_draws", minimum=1)
-            drawn = self.sample(4 * n_draws, np.random.default_rng(0))
-            parameters = {
-                name: values.reshape(4, n_draws)
-                for name, values in zip(parameters, drawn, strict=True)
-            }
-        return arviz.from_dict(posterior=parameters)
+        if self.is_draws:
+            return to_inference_data(self._parameters(), {"sampling": "chains"})
+        drawn = self.sample(check_whole(n_draws, "n_draws", minimum=1), np.random.default_rng(0))
+        parameters = zip(self._parameters(), drawn, strict=True)
+        return to_inference_data({name: x[None, :] for name, x in parameters}, _RESAMPLED)
 
     def _parameters(self) -> dict[str, NDArray[np.float64]]:
         return {"beta": self.beta, self.scale_name: self.scale}
@@ -268,32 +302,6 @@ def warn_unless_converged(posterior: Posterior) -> None:
         )
 
 
-def _diagnostics(values: NDArray[np.float64]) -> dict[str, float]:
-    """Monte Carlo error, effective sample sizes and R-hat of draws, shape (chain, draw)."""
-    if len(values) == 1:
-        half = values.shape[1] // 2
-        values = values[:, : 2 * half].reshape(2, half)
-    names = ("mcse_mean", "ess_bulk", "ess_tail", "r_hat")
-    if values.shape[1] < _MIN_DRAWS or np.ptp(values) == 0.0:
-        return dict.fromkeys(names, np.nan)
-    arviz = _import_arviz()
-    with np.errstate(divide="ignore", invalid="ignore"):  # chains that never moved: R-hat is inf
-        diagnostics = (
-            arviz.mcse(values, method="mean"),
-            arviz.ess(values, method="bulk"),
-            arviz.ess(values, method="tail"),
-            arviz.rhat(values),
-        )
-    return {name: float(np.squeeze(d)) for name, d in zip(names, diagnostics, strict=True)}
-
-
-def _import_arviz() -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # it announces its own next version
-        import arviz
-    return arviz
-
-
 def _aggregate(
     values: NDArray[np.float64], weight: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -309,12 +317,67 @@ def _whole_quantiles(values, weight, levels):
     return unique[np.minimum(first, len(unique) - 1)]
 
 
-def _smooth_interpolation(x, points, values):
-    """Interpolate by a smooth function that rises where the values do (PCHIP)."""
-    points, first = np.unique(points, return_index=True)
-    if len(points) == 1:
-        return np.full(len(x), values[0])
-    return PchipInterpolator(points, values[first])(np.clip(x, points[0], points[-1]))
+class _Cells(NamedTuple):
+    r"""Cells with a linear density.
+
+    The cdf at a share t of the way through a cell is
+
+    .. math:: F(t) = t + \kappa (t^2 - t), \qquad -1 \le \kappa \le 1
+    """
+
+    ends: NDArray[np.float64]  # shape (2, n_cells)
+    tilts: NDArray[np.float64]  # shape (n_cells,): kappa
+
+    def quantiles(self, weight: NDArray[np.float64], levels: NDArray[np.float64]):
+        """Invert the cdf of all cells together, by bisection."""
+        lower, upper = self.ends
+        low, high = np.full(len(levels), lower.min()), np.full(len(levels), upper.max())
+        widths = np.maximum(upper - lower, 1e-300)
+        for _ in range(_N_BISECTIONS):
+            middle = 0.5 * (low + high)
+            with np.errstate(over="ignore"):  # a cell without a width
+                t = np.clip((middle[:, None] - lower) / widths, 0.0, 1.0)
+            is_below = (t + self.tilts * (t * t - t)) @ weight < levels
+            low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
+        return 0.5 * (low + high)
+
+    def draw(self, rng: np.random.Generator, index: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Draw from some of the cells, by the inverse of F."""
+        (lower, upper), tilts = self.ends[:, index], self.tilts[index]
+        u, rest = rng.random(len(index)), 1.0 - tilts
+        t = 2.0 * u / np.maximum(rest + np.sqrt(rest**2 + 4.0 * tilts * u), 1e-300)
+        return lower + (upper - lower) * np.minimum(t, 1.0)
+
+
+def _half_way(values: NDArray[np.float64], groups: NDArray[Any]) -> NDArray[np.float64]:
+    """Give each value a cell, half way to the values around it of the same group."""
+    order = np.lexsort((values, groups))
+    ordered = values[order]
+    is_same = np.diff(groups[order]) == 0
+    gaps = np.where(is_same, np.diff(ordered), 0.0)
+    before, after = np.append(0.0, gaps), np.append(gaps, 0.0)
+    is_first, is_last = np.append(True, ~is_same), np.append(~is_same, True)
+    ends = np.empty((2, len(values)))
+    ends[0, order] = ordered - np.where(is_first, _BEYOND * after, 0.5 * before)
+    ends[1, order] = ordered + np.where(is_last, _BEYOND * before, 0.5 * after)
+    return ends
+
+
+def _tilts(
+    ends: NDArray[np.float64], weight: NDArray[Any], groups: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Tilt the density of each cell as the log density rises from the cell before to that after."""
+    order = np.lexsort((ends[0], groups))
+    widths, middles = (ends[1] - ends[0])[order], ends.mean(axis=0)[order]
+    log_density = np.log(np.maximum(weight[order], 1e-300)) - np.log(np.maximum(widths, 1e-300))
+    is_apart = (np.diff(groups[order]) == 0) & (np.diff(middles) > 0.0)
+    steps = np.where(is_apart, np.diff(middles), 1.0)
+    slopes = np.where(is_apart, np.diff(log_density) / steps, 0.0)
+    n_slopes = np.append(0, is_apart) + np.append(is_apart, 0)
+    slope = (np.append(0.0, slopes) + np.append(slopes, 0.0)) / np.maximum(n_slopes, 1)
+    tilts = np.empty(len(weight))
+    tilts[order] = np.clip(0.5 * widths * slope, -1.0, 1.0)
+    return tilts
 
 
 def _check_values(
@@ -332,6 +395,22 @@ def _check_values(
             "Leave out what has no weight."
         )
     return betas, scales
+
+
+def _check_cells(
+    cells: ArrayLike | None, values: NDArray[np.float64], name: str
+) -> NDArray[np.float64] | None:
+    if cells is None:
+        return None
+    checked = np.asarray(cells, dtype=np.float64)
+    is_valid = checked.shape == (2, len(values)) and np.isfinite(checked).all()
+    if not is_valid or not (checked[0] <= checked[1]).all():
+        raise ValueError(
+            f"Expected {name} of shape (2, {len(values)}), where each cell begins and ends; got "
+            f"shape {checked.shape}, or one that ends before it begins. Leave them out for half "
+            "way to the other nodes."
+        )
+    return checked
 
 
 def _check_scale_name(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Prior distributions of beta and of the scale, and the paper's choice."""
+"""Prior distributions of beta and of the scale, and the default ones."""
 
 import math
 from collections.abc import Callable
@@ -11,6 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from nearfield.field import FieldFamily
+
+_SD_BETA = 50.0  # the paper's beta ~ N(0, 50^2)
+_PAPER_SIGMA = 100.0  # sigma ~ U(0, 100)
+_USUAL_LONGEST = (0.2, 200.0)  # largest distances for which that prior is meant
+_UNIT_LONGEST = 10.0  # the largest distance, in the unit that the prior has otherwise
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,10 @@ def log_density_of(prior: Any) -> Callable[[Any], Any]:
     so the priors of the paper are written out.
     """
     distribution = getattr(prior, "dist", None)
+    if type(distribution) is type(stats.halfnorm):
+        start, sd = float(prior.support()[0]), float(prior.std()) / math.sqrt(1.0 - 2.0 / math.pi)
+        constant = -math.log(sd) + 0.5 * math.log(2.0 / math.pi)
+        return lambda x: np.where(x >= start, constant - 0.5 * ((x - start) / sd) ** 2, -math.inf)
     if type(distribution) is type(stats.norm):
         mean, sd = float(prior.mean()), float(prior.std())
         constant = -math.log(sd) - 0.5 * math.log(2.0 * math.pi)
@@ -88,12 +97,27 @@ def log_density_of(prior: Any) -> Callable[[Any], Any]:
 
 
 def default_priors(family: FieldFamily) -> Priors:
-    """Return the paper's priors: beta ~ N(0, 50^2), sigma ~ U(0, 100); k uniform on 1..n/2."""
+    """Return the default priors of all engines and estimators.
+
+    beta is half normal, the paper's N(0, 50^2) given that beta >= 0. k is uniform on 1..n/2.
+    sigma is uniform on (0, 100) as in the paper, where the largest distance is between 0.2 and
+    200, as it is for standardized features; otherwise the same in the unit in which the largest
+    distance is 10.
+    """
     if family.is_discrete:
-        scale = stats.randint(1, max(family.n_points // 2, 1) + 1)
-    else:
-        scale = stats.uniform(0.0, 100.0)
-    return Priors(stats.norm(0.0, 50.0), scale)
+        return _default_priors(max_k=max(family.n_points // 2, 1))
+    longest = float(family.longest)
+    if longest == 0.0 or _USUAL_LONGEST[0] <= longest <= _USUAL_LONGEST[1]:
+        return _default_priors(max_sigma=_PAPER_SIGMA)
+    unit, is_inverse = longest / _UNIT_LONGEST, getattr(family, "kernel", None) == "exponential"
+    return _default_priors(max_sigma=_PAPER_SIGMA * (1.0 / unit if is_inverse else unit))
+
+
+@lru_cache(maxsize=64)
+def _default_priors(max_sigma: float = 0.0, max_k: int = 0) -> Priors:
+    """Make the default priors, once: SciPy takes two milliseconds."""
+    scale = stats.randint(1, max_k + 1) if max_k else stats.uniform(0.0, max_sigma)
+    return Priors(stats.halfnorm(scale=_SD_BETA), scale)
 
 
 def check_priors(priors: Priors, family: FieldFamily) -> None:
@@ -102,7 +126,7 @@ def check_priors(priors: Priors, family: FieldFamily) -> None:
     if not isinstance(priors, Priors):
         raise TypeError(
             f"Expected Priors; got {priors!r}. Give nearfield.inference.Priors(beta, scale), two "
-            "frozen scipy.stats distributions, or leave it out for the paper's."
+            "frozen scipy.stats distributions, or leave it out for the default ones."
         )
     for prior, parameter in ((priors.beta, "beta"), (priors.scale, name)):
         if not (hasattr(prior, "dist") and hasattr(prior, "ppf") and hasattr(prior, "rvs")):

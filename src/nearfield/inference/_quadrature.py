@@ -1,12 +1,13 @@
 """Quadrature over (beta, scale): rows of betas at scales, both placed where the posterior is."""
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.interpolate import Akima1DInterpolator, interp1d
+from scipy.special import logsumexp, softmax
 
 from nearfield.field import FieldFamily
 from nearfield.inference._posterior import Posterior
@@ -18,6 +19,7 @@ NEGLIGIBLE = 10.0
 _CORE = 4.0  # most scales are placed where the density is above exp(-4) of the largest
 _TAIL = 1e-10  # prior mass beyond which no node is placed
 _LOW_MASS = 1e-4  # of the prior of sigma, that may be left out where the field is constant
+_FEW_POINTS = 16  # have few distances, so that cells can end at the steps of the field
 _BETA_DROP = 30.0  # a row ends where its log density has fallen by so much
 _N_BETA_SEARCH = 48
 _N_BETA_AGAIN = 24  # in a range that is about known
@@ -27,20 +29,68 @@ LogLikelihood = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 class ScaleRule(NamedTuple):
-    """Scales and the log weights that turn a sum over them into an integral (for k, a sum)."""
+    """Scales that each stand for a cell of them (for k, for some whole numbers).
 
-    scales: NDArray[np.float64]
-    log_weights: NDArray[np.float64]
-    low: float
-    high: float
+    A sum with the prior masses is an integral over the prior; one with the weights is over sigma.
+    """
+
+    scales: NDArray[np.float64]  # shape (R,)
+    log_weights: NDArray[np.float64]  # shape (R,): log widths of the cells, or numbers of k
+    log_priors: NDArray[np.float64]  # shape (R,): log prior masses of the cells
+    edges: NDArray[np.float64]  # shape (R + 1,), of the cells; those of k lie half way
+
+    @property
+    def low(self) -> float:
+        """Where the first cell begins."""
+        return float(self.edges[0])
+
+    @property
+    def high(self) -> float:
+        """Where the last cell ends."""
+        return float(self.edges[-1])
+
+
+def scale_rule(
+    family: FieldFamily,
+    priors: Priors,
+    scales: NDArray[np.float64],
+    log_weights: NDArray[np.float64],
+    edges: NDArray[np.float64],
+) -> ScaleRule:
+    """Make a rule: where the field is constant on a cell, the prior mass of the cell is exact.
+
+    Density times weight is as good as the rule only where the prior is smooth on that scale; a
+    step of the field can be much wider than the prior.
+    """
+    if family.is_smooth:
+        log_priors = log_weights + priors.log_scale(scales)
+    else:
+        log_priors = log_masses_between(priors.scale, edges)
+    return ScaleRule(scales, log_weights, log_priors, edges)
+
+
+def log_masses_between(prior: Any, edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the log mass of a prior between each two edges; that of none is a number too."""
+    below, above = prior.cdf(edges), prior.sf(edges)
+    # Each difference in the tail that it is in, where it is not lost to rounding.
+    masses = np.where(below[1:] < 0.5, np.diff(below), -np.diff(above))
+    return np.log(np.maximum(masses, 1e-300))
+
+
+def every_k(family: FieldFamily, priors: Priors, low: float, high: float) -> ScaleRule:
+    """Take every k between two bounds."""
+    every = np.arange(np.ceil(low), np.floor(high) + 1.0)
+    edges = np.append(every, every[-1] + 1.0) - 0.5
+    return scale_rule(family, priors, every, np.zeros(len(every)), edges)
 
 
 class Row(NamedTuple):
     """The betas at one scale, their log weights, and the log integral over them."""
 
-    betas: NDArray[np.float64]
-    log_masses: NDArray[np.float64]
+    betas: NDArray[np.float64]  # shape (B,)
+    log_masses: NDArray[np.float64]  # shape (B,)
     log_total: float
+    edges: NDArray[np.float64]  # shape (B + 1,), of the cells of the betas
 
 
 def scale_interval(family: FieldFamily, priors: Priors) -> tuple[float, float]:
@@ -54,38 +104,50 @@ def scale_interval(family: FieldFamily, priors: Priors) -> tuple[float, float]:
     return max(float(low), floor), float(high)
 
 
-def scan_rule(family: FieldFamily, low: float, high: float, n_scales: int) -> ScaleRule:
-    """Place scales evenly in the log over an interval, to see where the posterior is.
+def scan_rule(family: FieldFamily, priors: Priors, n_scales: int) -> ScaleRule:
+    """Place scales evenly in the log where the posterior can be, to see where it is.
 
     For k all whole numbers, or, if there are more than `n_scales`, some that stand for a stretch
     of them.
     """
+    low, high = scale_interval(family, priors)
     if family.is_discrete:
-        edges = np.unique(np.round(np.geomspace(low, high + 1, n_scales + 1))).astype(int)
-        if edges[-1] - edges[0] <= n_scales:
-            edges = np.arange(edges[0], edges[-1] + 1)
-        scales = (edges[1:] + edges[:-1] - 1) // 2
-        return ScaleRule(scales.astype(float), np.log(np.diff(edges)), low, high)
-    return _panel_rule(np.array([low, high]), [n_scales], is_smooth=False)
+        firsts = np.unique(np.round(np.geomspace(low, high + 1, n_scales + 1)))
+        if firsts[-1] - firsts[0] <= n_scales:
+            return every_k(family, priors, low, high)
+        scales, log_widths = (firsts[1:] + firsts[:-1] - 1) // 2, np.log(np.diff(firsts))
+        return scale_rule(family, priors, scales, log_widths, firsts - 0.5)
+    edges = np.geomspace(low, high, n_scales + 1)
+    return _midpoint_rule(family, priors, edges)
 
 
 def final_rule(
-    family: FieldFamily, scan: ScaleRule, log_totals: NDArray[np.float64], density: float = 1.0
+    family: FieldFamily,
+    priors: Priors,
+    scan: ScaleRule,
+    log_totals: NDArray[np.float64],
+    density: float = 1.0,
 ) -> ScaleRule:
     """Place scales where a scan found the posterior: most of them where it is largest.
 
-    `log_totals` are the log posterior masses of the scan's rows, with its weights.
+    `log_totals` are the log posterior masses of the scan's rows.
     """
     low, high = _interval_above(scan, log_totals, NEGLIGIBLE)
     if family.is_discrete:
-        every = np.arange(int(low), int(high) + 1, dtype=float)
-        return ScaleRule(every, np.zeros(len(every)), low, high)
+        return every_k(family, priors, low, high)
     core_low, core_high = _interval_above(scan, log_totals, _CORE)
     edges = np.unique([low, core_low, core_high, high])
     n_core, n_flank = (24, 8) if family.is_smooth else (64, 12)
     is_core = (edges[:-1] >= core_low) & (edges[1:] <= core_high)
     n_scales = np.ceil(density * np.where(is_core, n_core, n_flank)).astype(int)
-    return _panel_rule(edges, list(n_scales), family.is_smooth)
+    panels = list(zip(edges[:-1], edges[1:], n_scales, strict=True))
+    if family.is_smooth:
+        return _gauss_rule(family, priors, panels)
+    cuts = [np.geomspace(*panel[:2], panel[2] + 1) for panel in panels]
+    if family.n_points <= _FEW_POINTS:
+        steps = family.scale_steps
+        cuts.append(steps[(steps > low) & (steps < high)])
+    return _midpoint_rule(family, priors, np.unique(np.concatenate(cuts)))
 
 
 def _interval_above(rule, log_totals, drop):
@@ -97,19 +159,37 @@ def _interval_above(rule, log_totals, drop):
     return padded[heavy[0]], padded[heavy[-1] + 2]
 
 
-def _panel_rule(edges, n_scales, is_smooth):
-    """Gauss-Legendre in log sigma on each panel; midpoints where the field is rough."""
-    log_scales, log_weights = [], []
-    for low, high, n in zip(np.log(edges[:-1]), np.log(edges[1:]), n_scales, strict=True):
-        if is_smooth:
-            points, weights = leggauss(n)
-        else:
-            points, weights = (2.0 * np.arange(n) + 1.0) / n - 1.0, np.full(n, 2.0 / n)
-        half = 0.5 * (high - low)
-        log_scales.append(0.5 * (low + high) + half * points)
-        log_weights.append(np.log(half * weights))
-    logs = np.concatenate(log_scales)
-    return ScaleRule(np.exp(logs), np.concatenate(log_weights) + logs, edges[0], edges[-1])
+def _midpoint_rule(family, priors, edges):
+    """Take the middle of each cell, in log sigma."""
+    scales = np.sqrt(edges[1:] * edges[:-1])
+    return scale_rule(family, priors, scales, np.log(np.diff(edges)), edges)
+
+
+def _gauss_rule(family, priors, panels):
+    """Gauss-Legendre in log sigma on each panel (low, high, number of scales)."""
+    logs, widths = [], []
+    for low, high, n in panels:
+        points, weights = leggauss(n)
+        half = 0.5 * np.log(high / low)
+        logs.append(np.log(low) + half * (1.0 + points))
+        widths.append(half * weights)
+    log_scales, log_widths = np.concatenate(logs), np.concatenate(widths)
+    return gauss_rule(family, priors, log_scales, log_widths, panels[0][0])
+
+
+def gauss_rule(
+    family: FieldFamily,
+    priors: Priors,
+    log_scales: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    low: float,
+) -> ScaleRule:
+    """Make the rule of nodes and weights of a quadrature in log sigma from `low` on.
+
+    A weight is the width of a cell around its node: their sums are between the nodes.
+    """
+    edges = low * np.exp(np.concatenate([[0.0], np.cumsum(weights)]))
+    return scale_rule(family, priors, np.exp(log_scales), np.log(weights) + log_scales, edges)
 
 
 def mass_outside(rule: ScaleRule, log_totals: NDArray[np.float64], inner: ScaleRule) -> float:
@@ -149,9 +229,11 @@ def integrate_row(log_likelihood: LogLikelihood, priors: Priors, hint: Row | Non
     points, weights = _PANEL
     half = 0.5 * np.diff(edges)[:, None]
     betas = (0.5 * (edges[1:] + edges[:-1])[:, None] + half * points).ravel()
-    log_masses = log_density(betas) + np.log(half * weights).ravel()
+    widths = (half * weights).ravel()
+    log_masses = log_density(betas) + np.log(widths)
     largest = log_masses.max()
-    return Row(betas, log_masses, float(largest + np.log(np.exp(log_masses - largest).sum())))
+    log_total = float(largest + np.log(np.exp(log_masses - largest).sum()))
+    return Row(betas, log_masses, log_total, edges[0] + np.append(0.0, np.cumsum(widths)))
 
 
 def _panel_edges(log_density, priors, hint):
@@ -192,30 +274,74 @@ def _panel_edges(log_density, priors, hint):
     return np.unique([low, inner_low, mode, inner_high, high])
 
 
-def row_totals(rule: ScaleRule, rows: list[Row], priors: Priors) -> NDArray[np.float64]:
+def row_totals(rule: ScaleRule, rows: list[Row]) -> NDArray[np.float64]:
     """Return the log posterior mass of each row, up to the evidence."""
     totals = np.array([row.log_total for row in rows])
-    return totals + rule.log_weights + priors.log_scale(rule.scales)
+    return totals + rule.log_priors
+
+
+def rule_error(
+    family: FieldFamily,
+    rule: ScaleRule,
+    log_totals: NDArray[np.float64],
+    beta_means: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Estimate the errors of the means of beta and the scale that the rule over scales makes.
+
+    They are how far the means move if every second row is filled in from the others: by Akima's
+    interpolation of the log density where the field is smooth, else by straight lines. Every k is
+    a row of its own, without an error. The rule over beta is far better than that over scales.
+
+    Parameters
+    ----------
+    log_totals, beta_means : ndarray, shape (R,)
+        Log posterior masses of the rows, and the means of beta there.
+
+    Returns
+    -------
+    errors : ndarray, shape (2,)
+    """
+    if family.is_discrete or len(rule.scales) < 8:
+        return np.zeros(2)
+    logs = np.log(rule.scales)
+    rows = np.stack([log_totals - rule.log_weights, beta_means])
+    interpolate = Akima1DInterpolator if family.is_smooth else interp1d
+
+    def means(log_density, betas):
+        weight = softmax(log_density + rule.log_weights)
+        return np.array([weight @ betas, weight @ rule.scales])
+
+    changes = []
+    for first in (0, 1):
+        kept = np.unique([0, *range(first, len(logs), 2), len(logs) - 1])
+        filled = interpolate(logs[kept], rows[:, kept], axis=1)(logs)
+        changes.append(means(*filled) - means(*rows))
+    return np.sqrt(np.mean(np.square(changes), axis=0))
 
 
 def assemble(
-    rule: ScaleRule, rows: list[Row], priors: Priors, scale_name: str, **details
+    family: FieldFamily, rule: ScaleRule, rows: list[Row], outside_mass: float
 ) -> Posterior:
     """Make the posterior record of the nodes of all rows; drop those without weight."""
-    log_rows = rule.log_weights + priors.log_scale(rule.scales)
     log_weight = np.concatenate(
-        [row.log_masses + log_row for row, log_row in zip(rows, log_rows, strict=True)]
+        [row.log_masses + log_prior for row, log_prior in zip(rows, rule.log_priors, strict=True)]
     )
+    n_betas = [len(row.betas) for row in rows]
     betas = np.concatenate([row.betas for row in rows])
-    scales = np.repeat(rule.scales, [len(row.betas) for row in rows])
+    beta_cells = np.concatenate([[row.edges[:-1], row.edges[1:]] for row in rows], axis=1)
+    scale_cells = np.repeat([rule.edges[:-1], rule.edges[1:]], n_betas, axis=1)
+    beta_means = np.array([np.exp(r.log_masses - r.log_total) @ r.betas for r in rows])
     log_evidence = logsumexp(log_weight)
     weight = np.exp(log_weight - log_evidence)
     keep = weight > 1e-9
     return Posterior.from_nodes(
         betas[keep],
-        scales[keep],
+        np.repeat(rule.scales, n_betas)[keep],
         weight[keep] / weight[keep].sum(),
-        scale_name,
+        family.scale_name,
         log_evidence=float(log_evidence),
-        **details,
+        mean_error=rule_error(family, rule, row_totals(rule, rows), beta_means),
+        outside_mass=outside_mass,
+        beta_cells=beta_cells[:, keep],
+        scale_cells=scale_cells[:, keep],
     )

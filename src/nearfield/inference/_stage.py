@@ -18,11 +18,11 @@ from nearfield.inference._grid import (
 )
 from nearfield.inference._ladder import Plan, Spread, plan_draws
 from nearfield.inference._mbar import left_out_error
-from nearfield.inference._panels import every_k, panel_rule, scale_bounds
+from nearfield.inference._panels import panel_rule, scale_bounds
 from nearfield.inference._pool import AgreementTable, Pool
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._problem import Problem
-from nearfield.inference._quadrature import ScaleRule, scale_interval, scan_rule
+from nearfield.inference._quadrature import ScaleRule, every_k, rule_error, scan_rule
 from nearfield.inference._scan import ScaleRow, row_between, scan_scales
 
 _N_SCAN = 12
@@ -90,7 +90,7 @@ class Stage(NamedTuple):
         problem, totals = self.outlook.problem, self.totals()
         bounds = scale_bounds(problem, self.outlook.rule, totals, _DROP)
         if problem.family.is_discrete:
-            rule = every_k(bounds)
+            rule = every_k(problem.family, problem.priors, *bounds)
         elif problem.family.is_smooth:
             n_scales = int(np.ceil(_N_SMOOTH * density))
             rule = panel_rule(problem, self.outlook.rule, totals, bounds, n_scales)
@@ -109,12 +109,11 @@ class Stage(NamedTuple):
         return self.outlook.at(rule), float(outside)
 
     def _row_masses(self) -> list[RowMasses]:
-        problem, rule, *_, agreements = self.outlook
-        log_rows = rule.log_weights + problem.priors.log_scale(rule.scales)
+        rule, agreements = self.outlook.rule, self.outlook.agreements
         masses = []
-        for row, (log_row, agreement) in enumerate(zip(log_rows, agreements, strict=True)):
+        for row, (log_prior, agreement) in enumerate(zip(rule.log_priors, agreements, strict=True)):
             is_row = self.nodes.rows == row
-            log_masses = self.nodes.log_masses[0, is_row] - log_row
+            log_masses = self.nodes.log_masses[0, is_row] - log_prior
             masses.append(RowMasses(self.nodes.betas[is_row], log_masses, agreement))
         return masses
 
@@ -162,7 +161,7 @@ class Stage(NamedTuple):
             else 0.0  # a probability
             for row in rows
         ]
-        log_rows = rule.log_weights + problem.priors.log_scale(rule.scales) + problem.log_external
+        log_rows = rule.log_priors + problem.log_external
         log_evidence = logsumexp(self.nodes.log_masses[0])
         log_ratio = logsumexp(log_rows + log_bounds) - log_evidence
         return float(min(problem.mass_below * np.exp(min(log_ratio, 700.0)), 1.0))
@@ -178,6 +177,13 @@ class Stage(NamedTuple):
         )
         return float(largest) + self.outlook.problem.log_external
 
+    def _rule_error(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Estimate the errors of the means that the rule over scales makes, shape (2,)."""
+        rule, rows, betas = self.outlook.rule, self.nodes.rows, self.nodes.betas
+        mass = np.maximum(np.bincount(rows, weight, len(rule.scales)), 1e-300)
+        beta_means = np.bincount(rows, weight * betas, len(rule.scales)) / mass
+        return rule_error(self.outlook.problem.family, rule, self.totals(), beta_means)
+
     def posterior(self, outside_mass: float) -> Posterior:
         """Make the record, with errors from leaving out each group of draws."""
         log_evidence, weights, means = self.moments()
@@ -190,7 +196,7 @@ class Stage(NamedTuple):
             self.outlook.problem.family.scale_name,
             log_evidence=float(log_evidence[0]),
             log_evidence_error=float(left_out_error(log_evidence[1:])),
-            mean_error=left_out_error(means[1:]),
+            mean_error=np.hypot(left_out_error(means[1:]), self._rule_error(weights[0])),
             outside_mass=outside_mass,
         )
 
@@ -198,7 +204,7 @@ class Stage(NamedTuple):
 def rough_outlook(rng: np.random.Generator, problem: Problem, n_jobs: int | None) -> Outlook:
     """Scan all scales roughly, and place scales where the posterior may be."""
     family = problem.family
-    rule = scan_rule(family, *scale_interval(family, problem.priors), _N_SCAN)
+    rule = scan_rule(family, problem.priors, _N_SCAN)
     rows = scan_scales(rng, problem, rule.scales, n_jobs)
     agreements = np.array([row.agreement for row in rows])
     knots = place_knots(problem, rows)
@@ -208,7 +214,7 @@ def rough_outlook(rng: np.random.Generator, problem: Problem, n_jobs: int | None
     totals = Stage(outlook, estimates, nodes).totals()
     bounds = scale_bounds(problem, rule, totals, _ROUGH_DROP)
     if family.is_discrete:
-        return outlook.at(every_k(bounds))
+        return outlook.at(every_k(family, problem.priors, *bounds))
     return outlook.at(panel_rule(problem, rule, totals, bounds, _N_ROUGH))
 
 

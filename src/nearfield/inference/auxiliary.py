@@ -6,6 +6,7 @@ exchange, because a lucky auxiliary draw stays in the ratio for as long as the c
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from nearfield.field import FieldFamily, LabelField
 from nearfield.inference._chains import check_run, run_chains
 from nearfield.inference._draws import draw_from_random_start
+from nearfield.inference._hysteresis import AuxiliaryDraws, warn_of_hysteresis
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors
 from nearfield.inference._target import Point, Target, check_target, indicators, log_potential
@@ -137,4 +139,9 @@ class AuxiliaryVariable:
         target = check_target(family, labels, priors)
         beta, scale = pseudolikelihood_estimate(family, target.labels, target.priors)
         sampler = AuxiliarySampler(target, family.at(scale), float(beta), self.n_sweeps)
-        return run_chains(rng, sampler, self, n_jobs=n_jobs, verbose=verbose)
+        posterior = run_chains(rng, sampler, self, n_jobs=n_jobs, verbose=verbose)
+        draw = partial(draw_from_random_start, n_sweeps=self.n_sweeps)
+        (stream,) = rng.spawn(1)
+        auxiliary = AuxiliaryDraws(draw, is_from_random=True, n_sweeps=self.n_sweeps)
+        warn_of_hysteresis(stream, target, posterior, auxiliary)
+        return posterior

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from nearfield.field import FieldFamily
 from nearfield.inference._chains import check_run, run_chains
 from nearfield.inference._draws import draw_from_labels, draw_from_random_start
+from nearfield.inference._hysteresis import AuxiliaryDraws, warn_of_hysteresis
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors
 from nearfield.inference._target import Point, Target, check_target, indicators, log_potential
@@ -156,7 +157,7 @@ class Exchange:
         family : FieldFamily
         labels : array-like of int, shape (n,)
         priors : Priors, optional
-            The paper's by default.
+            By default beta ~ N(0, 50^2) given that beta >= 0, sigma ~ U(0, 100), k uniform.
         n_jobs : int, optional
             Chains to run at a time; the draws do not depend on it.
         verbose : int
@@ -166,10 +167,22 @@ class Exchange:
         -------
         posterior : Posterior
             Draws, shape (n_chains, n_draws).
+
+        Warns
+        -----
+        ConvergenceWarning
+            If R-hat or an effective sample size shows that the chains have not mixed, or if the
+            auxiliary labels depend on their start, as at a first-order transition.
         """
         target = check_target(family, labels, priors)
         sampler = ExchangeSampler(target, self._auxiliary_draw(target))
-        return run_chains(rng, sampler, self, n_jobs=n_jobs, verbose=verbose)
+        posterior = run_chains(rng, sampler, self, n_jobs=n_jobs, verbose=verbose)
+        if self.auxiliary == "gibbs":
+            (stream,) = rng.spawn(1)
+            is_from_random = self.start == "random"
+            auxiliary = AuxiliaryDraws(sampler.draw_auxiliary, is_from_random, self.n_sweeps)
+            warn_of_hysteresis(stream, target, posterior, auxiliary)
+        return posterior
 
     def _auxiliary_draw(self, target: Target) -> Draw:
         if self.auxiliary == "perfect":

@@ -41,7 +41,7 @@ def fit_external_field(
         Its own external field is left aside.
     labels : array-like of int, shape (n,)
     priors : Priors, optional
-        Of beta and the scale; the paper's by default.
+        Of beta and the scale; those of `nearfield.inference` by default.
     prior_sd : float
         The sd s of the normal prior of each intercept.
     n_rounds : int

@@ -115,7 +115,7 @@ class PathSampling:
         family : FieldFamily
         labels : array-like of int, shape (n,)
         priors : Priors, optional
-            The paper's by default.
+            By default beta ~ N(0, 50^2) given that beta >= 0, sigma ~ U(0, 100), k uniform.
         n_jobs : int, optional
             Scales and groups of chains to run at a time; the answer does not depend on it.
         verbose : int

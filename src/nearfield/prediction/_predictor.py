@@ -245,12 +245,17 @@ class Predictor(FieldPredictor):
         return checked
 
 
-def check_predictive(predictive: str, posterior: Posterior, family: FieldFamily) -> None:
+def check_predictive(predictive: str, posterior: Posterior, family: Any) -> None:
     """Accept a predictive by its name, and a posterior of the family's own scale."""
     if predictive not in PREDICTIVES:
         raise ValueError(
             f"Expected predictive among {PREDICTIVES}; got predictive={predictive!r}. "
             "Choose one of them."
+        )
+    if callable(getattr(family, "kernel", None)):
+        raise ValueError(
+            "Expected a family with a kernel by name, which prediction has compiled code for; got "
+            f"{family.kernel!r}. Use the fields of the family, such as family.support."
         )
     if posterior.scale_name != family.scale_name:
         raise ValueError(

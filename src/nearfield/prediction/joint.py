@@ -55,7 +55,8 @@ def draw_joint_labels(
         labels and exchange moves of (beta, scale) on the whole field, started from `posterior`.
         Without it they do not, and the draws are independent but for what the sweeps leave.
     priors : Priors, optional
-        For `update_parameters`; the paper's by default. Those that `posterior` was inferred with.
+        For `update_parameters`: those that `posterior` was inferred with; the default ones if not
+        given.
     n_burn : int
         For `update_parameters`: moves before the first draw, which adapt the proposals.
     n_auxiliary_sweeps : int
