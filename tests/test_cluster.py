@@ -6,7 +6,11 @@ from nearfield.field import LabelField
 from nearfield.field.enumeration import label_distribution
 from nearfield.sampling import draw_labels, draw_labels_cluster
 from nearfield.sampling._support import coupling_arrays
-from nearfield.sampling.cluster import cluster_sweeps, fill_probabilities, index_line
+from nearfield.sampling.swendsen_wang import (
+    cluster_sweeps,
+    fill_bond_probabilities,
+    index_cumulative,
+)
 
 LEVEL = 1e-4  # of each test of fit; the seeds are fixed
 
@@ -103,16 +107,16 @@ def test_cluster_moves_refuse_a_negative_beta(rng, random_field):
 def test_a_tie_is_as_probable_as_its_strength_says():
     couplings = np.array([0.0, 1e-3, 0.05, 0.3, 1.0, 5.0, 400.0])
     probabilities = np.empty_like(couplings)
-    fill_probabilities(couplings, 2.0, 0.0, 1.0, probabilities)
+    fill_bond_probabilities(couplings, 2.0, 0.0, 1.0, probabilities)
     np.testing.assert_allclose(probabilities, -np.expm1(-2.0 * couplings), rtol=1e-12, atol=1e-15)
-    fill_probabilities(couplings, 2.0, np.log(3.0), 1.0 / 3.0, probabilities)
+    fill_bond_probabilities(couplings, 2.0, np.log(3.0), 1.0 / 3.0, probabilities)
     strengths = np.maximum(2.0 * couplings - np.log(3.0), 2.0 * couplings / 3.0)
     np.testing.assert_allclose(probabilities, -np.expm1(-strengths), rtol=1e-12, atol=1e-15)
 
 
 def test_the_index_of_a_line_finds_the_pair_at_every_place(rng):
     line = np.cumsum(np.sort(rng.gamma(0.2, size=300)))
-    begins = index_line(line)
+    begins = index_cumulative(line)
     starts = np.linspace(0.0, line[-1], len(begins))
     # The last place is the end of the line, up to rounding.
     expected = np.searchsorted(line, starts, side="right")
@@ -122,4 +126,4 @@ def test_the_index_of_a_line_finds_the_pair_at_every_place(rng):
     pairs = np.searchsorted(line, places, side="right")
     assert (pairs >= begins[stretches]).all()
     assert (pairs <= begins[stretches + 1]).all()
-    assert len(index_line(np.empty(0))) > 1
+    assert len(index_cumulative(np.empty(0))) > 1

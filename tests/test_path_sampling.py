@@ -1,5 +1,4 @@
 import warnings
-from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -8,25 +7,15 @@ from benchmark_sets import BENCHMARK_SETS, training_set
 from oracle import FIELDS, exact_posterior, log_partitions, tiny_family, tiny_labels, tiny_priors
 from sbc import chi_square_p_value, ecdf_p_value, sbc_ranks
 from scipy import stats
-from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from nearfield.datasets import load_crabs, load_iris, load_wine
 from nearfield.distances import distance_matrix
 from nearfield.field import NeighborFamily
-from nearfield.field.enumeration import label_distribution, log_partition
-from nearfield.inference import Exchange, PathSampling, Priors, _grid, _stage, path
-from nearfield.inference._anchors import Anchors, tie_anchors
-from nearfield.inference._calibration import calibrated_weights
-from nearfield.inference._interpolant import LogPartition
-from nearfield.inference._mbar import left_out_error, mixture_of
+from nearfield.field.enumeration import label_distribution
+from nearfield.inference import Exchange, PathSampling, Priors, _stage, path_sampling
 from nearfield.inference._priors import default_priors
-from nearfield.sampling._random import draw_key
-from nearfield.sampling.agreements import PairTable
-from nearfield.sampling.canonical import Walk, stack_fields, walk_chains
-from nearfield.sampling.drift import fill_drift
-from nearfield.sampling.reweighting import fill_weights
-from nearfield.sampling.tied_groups import tied_and_free
+from nearfield.log_partition import Estimates, Reweighting
 
 MODELS = ["gaussian", "exponential", "radius", "k"]
 N_SEEDS = 3
@@ -123,13 +112,13 @@ def test_one_k_alone_is_enough():
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_the_comparison_notices_a_wrong_log_z(monkeypatch):
-    right = _grid._reweight
+    right = Reweighting.at
 
     def wrong(*arguments):
         log_z, slopes, n_effective = right(*arguments)
-        return 1.02 * log_z, 1.02 * slopes, n_effective
+        return Estimates(1.02 * log_z, 1.02 * slopes, n_effective)
 
-    monkeypatch.setattr(_grid, "_reweight", wrong)
+    monkeypatch.setattr(Reweighting, "at", wrong)
     family = tiny_family("gaussian")
     scores, *_ = compare(family, tiny_labels(family), tiny_priors(family), n_seeds=1)
     assert np.abs(scores).max() > MAX_OFF
@@ -305,7 +294,7 @@ def test_the_mass_below_a_long_tail_is_bounded_and_told(rng):
 
 
 def test_chains_that_freeze_below_zero_are_told(rng, monkeypatch):
-    monkeypatch.setattr(path, "_IMPOSSIBLE", -10.0)
+    monkeypatch.setattr(path_sampling, "_IMPOSSIBLE", -10.0)
     family = tiny_family("k")
     with pytest.warns(ConvergenceWarning, match="chains froze"):
         PathSampling().infer(rng, family, tiny_labels(family), tiny_priors(family))
@@ -329,204 +318,3 @@ def test_impossible_problems_are_refused(rng):
         PathSampling().infer(
             rng, NeighborFamily.from_distances(family.distances, 2, is_directed=True), labels
         )
-
-
-@pytest.mark.parametrize("external_field", [None, [0.4, 0.0, -0.3]])
-@pytest.mark.parametrize("beta", [-2.0, 0.0, 0.7, 3.0, 60.0])
-def test_walks_draw_from_the_field(rng, random_field, fit_p_value, beta, external_field):
-    field = random_field(5, 3, external_field=external_field)
-    stack = stack_fields([field, random_field(5, 3, sigma=2.0, external_field=external_field)])
-    # On the way to each draw the chain visits another point: no draw is close to the last.
-    n_draws = 3_000
-    betas, rows = np.tile([0.0, beta], n_draws), np.tile([1, 0], n_draws)
-    walk = Walk(betas, rows, np.tile([1, 20 if beta > 50.0 else 6], n_draws))
-    labels = np.zeros((1, 5), dtype=np.int8)
-    keys = rng.integers(0, 2**64, dtype=np.uint64, size=1)
-    drawn, agreements, _ = walk_chains(stack, walk, labels, keys)
-    probabilities = label_distribution(field, beta)[1]
-    assert fit_p_value(drawn[0, 1::2], 3, probabilities) > LEVEL
-    expected = [field.agreement(y.astype(int)) for y in drawn[0, 1:200:2]]
-    np.testing.assert_allclose(agreements[0, 1:200:2], expected, atol=1e-12)
-
-
-def test_a_pair_table_gives_the_agreements_of_all_fields(rng, random_field):
-    fields = [random_field(30, 4, sigma=sigma) for sigma in np.geomspace(0.2, 3.0, 30)]
-    table = PairTable.of(fields)
-    shares = np.array([0.25, 0.9])[:, None]  # of one class: few and many pairs agree
-    labelings = np.where(rng.random((2, 30)) < shares, 0, rng.integers(4, size=(2, 30)))
-    expected = [[field.agreement(labels) for field in fields] for labels in labelings]
-    np.testing.assert_allclose(table.agreements(labelings.astype(np.int8)), expected, atol=1e-4)
-    assert len(table.basis) < len(fields)
-
-
-def test_draws_are_weighed_by_the_ratio_of_two_densities(rng):
-    agreements, log_density = rng.normal(10.0, 3.0, 50), rng.normal(0.0, 200.0, 50)
-    betas = np.array([-2.0, 0.0, 5.0])
-    weights, log_largest, n_effective = np.empty((3, 50)), np.empty(3), np.empty(3)
-    fill_weights(betas, agreements, log_density, weights, log_largest, n_effective)
-    log_weights = betas[:, None] * agreements - log_density
-    np.testing.assert_allclose(log_largest, log_weights.max(axis=1), rtol=1e-14)
-    # No weight is less than 1e-308 of the largest.
-    expected = np.exp(log_weights - log_largest[:, None])
-    np.testing.assert_allclose(weights, expected, rtol=1e-12, atol=1e-300)
-    worth = expected.sum(axis=1) ** 2 / (expected**2).sum(axis=1)
-    np.testing.assert_allclose(n_effective, worth, rtol=1e-12)
-
-
-def test_pooled_draws_give_the_exact_log_z(rng, random_field):
-    field = random_field(6, 2)
-    betas = np.array([0.0, 0.5, 1.0, 1.5])
-    labelings, _ = label_distribution(field, 0.0)
-    agreements = np.array([field.agreement(labels) for labels in labelings])
-    n_draws = 4_000
-    drawn = np.concatenate(
-        [rng.choice(agreements, size=n_draws, p=label_distribution(field, b)[1]) for b in betas]
-    )
-    exact = np.asarray(log_partition(field, betas))
-    guess = exact + np.array([0.0, 8.0, -20.0, 30.0])  # far off, to be found
-    mixture = mixture_of(drawn[:, None] * betas, np.full(4, float(n_draws)), guess)
-    solution = mixture.solve(np.ones((len(drawn), 1)))
-    np.testing.assert_allclose(guess + solution.shifts[:, 0], exact, atol=0.1)
-
-
-def test_log_z_of_some_of_the_draws_is_solved_as_if_there_were_no_others(rng):
-    # Two states that hardly overlap: few draws tell log z, and it moves a lot without some.
-    n_draws, distance = 4_000, 5.0
-    places = np.concatenate([rng.normal(size=n_draws), rng.normal(distance, size=n_draws)])
-    log_potentials = np.stack([-0.5 * places**2, -0.5 * (places - distance) ** 2], axis=1)
-    groups = np.tile(np.arange(8), 2 * n_draws // 8)
-    weights = np.concatenate([np.ones((len(groups), 1)), groups[:, None] != np.arange(8)], axis=1)
-    counts, guess = np.full(2, float(n_draws)), np.zeros(2)
-    together = mixture_of(log_potentials, counts, guess).solve(weights)
-    assert together.shifts[1].std() > 0.005
-    for group in range(8):
-        keep = groups != group
-        alone = mixture_of(log_potentials[keep], counts * 7.0 / 8.0, guess)
-        alone = alone.solve(np.ones((keep.sum(), 1)))
-        np.testing.assert_allclose(together.shifts[1, 1 + group], alone.shifts[1, 0], atol=1e-3)
-        np.testing.assert_allclose(
-            together.log_densities[keep, 1 + group], alone.log_densities[:, 0], atol=1e-3
-        )
-
-
-def test_an_anchor_counts_by_its_variance(rng):
-    # Two states of the same z, which hardly overlap, and an anchor about as good as the draws.
-    n_draws, distance, n_replicates = 200, 3.0, 400
-    counts, guess, columns = np.full(2, float(n_draws)), np.zeros(2), np.ones((2 * n_draws, 1))
-    by_draws, by_anchor, by_both = np.empty((3, n_replicates))
-    variance = 4.0  # of the anchor, if it were one draw
-    for replicate in range(n_replicates):
-        places = rng.normal(size=2 * n_draws) + np.repeat([0.0, distance], n_draws)
-        log_potentials = np.stack([-0.5 * places**2, -0.5 * (places - distance) ** 2], axis=1)
-        mixture = mixture_of(log_potentials, counts, guess)
-        by_anchor[replicate] = rng.normal(scale=np.sqrt(variance / n_draws))
-        anchors = Anchors(np.array([[0.0, by_anchor[replicate]]]), np.array([np.inf, variance]))
-        by_draws[replicate] = mixture.solve(columns).shifts[1, 0]
-        solution = mixture.solve(columns, anchors)
-        by_both[replicate] = solution.shifts[1, 0]
-        again = logsumexp(log_potentials - solution.log_densities, axis=0)
-        np.testing.assert_allclose(again, solution.shifts[:, 0], atol=1e-3)
-    best = 1.0 / (1.0 / by_draws.var() + 1.0 / by_anchor.var())
-    assert best < 0.7 * min(by_draws.var(), by_anchor.var())
-    assert by_both.var() == pytest.approx(best, rel=0.1)
-    assert abs(by_both.mean()) < 4.0 * by_both.std() / np.sqrt(n_replicates)
-
-
-def test_anchors_that_contradict_the_draws_are_left_alone(rng):
-    places = rng.normal(size=8_000) + np.repeat([0.0, 0.5], 4_000)
-    log_potentials = np.stack([-0.5 * places**2, -0.5 * (places - 0.5) ** 2], axis=1)
-    mixture = mixture_of(log_potentials, np.full(2, 4_000.0), np.zeros(2))
-    anchors = Anchors(np.array([[0.0, 5.0]]), np.array([np.inf, 0.5]))
-    columns = np.ones((8_000, 1))
-    np.testing.assert_array_equal(
-        mixture.solve(columns, anchors).shifts, mixture.solve(columns).shifts
-    )
-
-
-@pytest.mark.parametrize("distance", [200.0, 2_000.0])
-def test_ties_far_from_what_labels_allow_are_no_anchor(distance):
-    numbers = np.arange(64)
-    pool = SimpleNamespace(
-        points=np.zeros(64, dtype=int),
-        groups=numbers % 8,
-        tied=numbers + distance,
-        free=1.0 * numbers,
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert not tie_anchors(pool, 8, np.zeros(1)).is_known.any()
-
-
-@pytest.mark.parametrize("external_field", [None, [0.4, 0.0, -0.3]])
-def test_ties_anchor_log_z_within_its_error(rng, random_field, external_field):
-    field, n_draws = random_field(6, 3, external_field=external_field), 16_000
-    stack, betas = stack_fields([field]), np.array([0.5, 2.0, 6.0])
-    tied, free = np.empty((2, 3, n_draws))
-    for point, beta in enumerate(betas):
-        labelings, probabilities = label_distribution(field, beta)
-        drawn = labelings[rng.choice(len(labelings), n_draws, p=probabilities)].astype(np.int8)
-        keys = draw_key(rng), draw_key(rng)
-        tied[point], free[point] = tied_and_free(stack, 0, beta, drawn, keys)
-    pool = SimpleNamespace(
-        points=np.repeat(np.arange(3), n_draws),
-        groups=np.tile(np.arange(8), 3 * n_draws // 8),
-        tied=tied.ravel(),
-        free=free.ravel(),
-    )
-    anchors = tie_anchors(pool, 8, betas * 0.5 * field.coupling.sum())
-    exact = np.asarray(log_partition(field, betas))
-    errors = np.sqrt(anchors.variance / n_draws)
-    np.testing.assert_array_less(np.abs(anchors.log_z[0] - exact), 4.0 * errors)
-    np.testing.assert_allclose(left_out_error(anchors.log_z[1:]) / errors, 1.0, atol=0.8)
-    assert errors.max() < 0.05
-
-
-@pytest.mark.parametrize("external_field", [None, [0.4, 0.0, -0.3]])
-@pytest.mark.parametrize("beta", [-1.0, 0.0, 0.8, 30.0])
-def test_the_drift_of_any_agreement_is_zero_on_average(random_field, beta, external_field):
-    field, other = (random_field(5, 3, sigma=s, external_field=external_field) for s in (0.5, 2.0))
-    labelings, probabilities = label_distribution(field, beta)
-    drifts = np.empty((len(labelings), 2))
-    for labels, drift in zip(labelings, drifts, strict=True):
-        supports = [np.ascontiguousarray(f.support(labels).T) for f in (field, other)]
-        fill_drift(field.external_field, beta, labels, *supports, np.empty((5, 5)), drift)
-    np.testing.assert_allclose(probabilities @ drifts, 0.0, atol=1e-12)
-    assert np.abs(drifts).max() > 0.01
-
-
-def test_calibrated_draws_tell_more(rng, random_field):
-    field, beta, n_draws = random_field(6, 2), 0.7, 64
-    labelings, probabilities = label_distribution(field, beta)
-    agreements = np.array([field.agreement(labels) for labels in labelings])
-    drifts = np.empty((len(labelings), 2))
-    for labels, drift in zip(labelings, drifts, strict=True):
-        support = np.ascontiguousarray(field.support(labels).T)
-        fill_drift(field.external_field, beta, labels, support, support, np.empty((5, 6)), drift)
-    n_points = 200  # each a sample of its own
-    drawn = rng.choice(len(labelings), size=n_points * n_draws, p=probabilities)
-    points = np.repeat(np.arange(n_points), n_draws)
-    pool = SimpleNamespace(
-        points=points,
-        groups=np.tile(np.arange(8), len(drawn) // 8),
-        drifts=drifts[drawn],
-        betas=np.full(n_points, beta),
-    )
-    weights = calibrated_weights(pool)
-    np.testing.assert_allclose(np.bincount(points, weights[:, 0]), n_draws)
-    np.testing.assert_allclose(np.bincount(points, weights[:, 3]), n_draws * 7.0 / 8.0)
-    assert (weights[pool.groups == 2, 3] == 0.0).all()
-    off = agreements[drawn] - probabilities @ agreements
-    plain, calibrated = (np.bincount(points, off * w) / n_draws for w in (1.0, weights[:, 0]))
-    assert calibrated.std() < 0.6 * plain.std()
-    assert abs(calibrated.mean()) < 4.0 * calibrated.std() / np.sqrt(n_points)
-
-
-def test_an_interpolant_is_exact_for_cubics_and_straight_beyond():
-    betas = np.array([-1.0, 0.0, 0.5, 2.0])
-    curve = LogPartition(betas, betas**3 + betas, 3.0 * betas**2 + 1.0)
-    inside = np.linspace(-1.0, 2.0, 31)
-    np.testing.assert_allclose(curve(inside), inside**3 + inside, atol=1e-12)
-    np.testing.assert_allclose(curve(np.array([-2.0, 3.0])), [-6.0, 23.0])
-    longer = curve.continued(LogPartition(np.array([-3.0, 3.0]), np.zeros(2), np.zeros(2)))
-    np.testing.assert_allclose(longer.betas, [-3.0, *betas, 3.0])
-    assert longer(np.array([3.0]))[0] == curve(np.array([2.0]))[0]

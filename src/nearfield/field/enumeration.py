@@ -122,7 +122,7 @@ def _check_enumerable(field: LabelField) -> None:
         raise ValueError(
             f"Expected n_classes ** n_points <= {MAX_CONFIGURATIONS}; got "
             f"{field.n_classes} ** {field.n_points} labelings, too many to enumerate. "
-            "Use nearfield.inference.log_partition_curve for larger fields."
+            "Use nearfield.log_partition.log_partition_curve for larger fields."
         )
 
 

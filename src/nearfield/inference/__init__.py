@@ -9,13 +9,14 @@ from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors
 from nearfield.inference.auxiliary import AuxiliaryVariable
 from nearfield.inference.exchange import Exchange
-from nearfield.inference.path import PathSampling, log_partition_curve
+from nearfield.inference.path_sampling import PathSampling
 from nearfield.inference.predictive import (
     leave_one_out,
     posterior_predictive_check,
     prior_predictive,
 )
 from nearfield.inference.pseudolikelihood import Pseudolikelihood
+from nearfield.log_partition import log_partition_curve
 
 __all__ = [
     "AuxiliaryVariable",

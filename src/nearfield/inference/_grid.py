@@ -6,16 +6,11 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 
-from nearfield.inference._anchors import tie_anchors
-from nearfield.inference._calibration import calibrated_weights
-from nearfield.inference._interpolant import LogPartition, cubic
-from nearfield.inference._ladder import density_ranges
-from nearfield.inference._mbar import mixture_of
-from nearfield.inference._pool import N_GROUPS, Pool
+from nearfield.inference._plan import density_ranges
 from nearfield.inference._problem import Problem
 from nearfield.inference._quadrature import ScaleRule
-from nearfield.inference._scan import ScaleRow
-from nearfield.sampling.reweighting import fill_weights
+from nearfield.inference._rows import ScaleRow
+from nearfield.log_partition import Estimates, LogPartition, Reweighting, cubic
 
 _KNOT_DROP = 14.0  # knots go to where the log density of a row has fallen by so much
 _KNOT_SPACING = 0.8  # in what one draw can tell apart
@@ -39,15 +34,6 @@ class Knots(NamedTuple):
         return np.flatnonzero(self.rows[1:] == self.rows[:-1])
 
 
-class Estimates(NamedTuple):
-    """Log z and E[S] at knots, from all draws and then with each group left out."""
-
-    log_z: NDArray[np.float64]  # shape (1 + N_GROUPS, B); (1, B) if they are not from draws
-    slopes: NDArray[np.float64]  # of the same shape
-    n_effective: NDArray[np.float64]  # shape (B,): how many draws an estimate is worth
-    anchored_from: float  # the lowest beta that has an anchor; infinite for none
-
-
 def place_knots(problem: Problem, rows: list[ScaleRow]) -> Knots:
     """Place the betas of each row where its density is, as far as known."""
     found = density_ranges(problem, rows, *problem.beta_support, _KNOT_DROP)
@@ -55,86 +41,32 @@ def place_knots(problem: Problem, rows: list[ScaleRow]) -> Knots:
     for row, (low, high, _) in zip(rows, found, strict=True):
         if low == high:  # a peak between two betas of the search
             low, high = problem.beta_support
-        betas = row.log_partition.evenly(low, high, _KNOT_SPACING, frozen=2.0, n_least=8)
+        betas = row.curve.log_partition.evenly(low, high, _KNOT_SPACING, frozen=2.0, n_least=8)
         parts.append(np.unique(betas))
     return Knots(
         np.concatenate(parts), np.repeat(np.arange(len(rows)), [len(part) for part in parts])
     )
 
 
-def estimate(
-    pool: Pool,
-    at_points: NDArray[np.float64],
-    at_rows: NDArray[np.float64],
-    log_z_at_zero: float,
-    knots: Knots,
+def estimate_at_knots(
+    reweighting: Reweighting, agreements: NDArray[np.float64], knots: Knots
 ) -> Estimates:
-    """Reweight the pool to all knots.
-
-    Parameters
-    ----------
-    at_points : ndarray, shape (M, K)
-        Agreements at the scales of the pool's points.
-    at_rows : ndarray, shape (M, R)
-        Agreements at the scales of the rule.
-    log_z_at_zero : float
-        Of the pool's first point.
-    """
-    counts = np.bincount(pool.points, minlength=len(pool.betas)).astype(float)
-    log_potentials = at_points * pool.betas
-    guess = _log_z_along(pool, log_potentials, counts, log_z_at_zero)
-    weights = calibrated_weights(pool)
-    anchors = tie_anchors(pool, N_GROUPS, pool.log_highest)
-    solution = mixture_of(log_potentials, counts, guess).solve(weights, anchors)
-    log_densities = solution.log_densities
-    log_density = log_densities[:, 0]
-    columns = weights * np.exp(log_density[:, None] - log_densities)
+    """Reweight a pool of draws, with agreements at the scales of all rows, (M, R), to all knots."""
     parts = [
-        _reweight(knots.betas[knots.row(row)], at_rows[:, row], log_density, columns)
-        for row in range(at_rows.shape[1])
+        reweighting.at(knots.betas[knots.row(row)], agreements[:, row])
+        for row in range(agreements.shape[1])
     ]
-    log_z, slopes, n_effective = (np.concatenate(p, axis=-1) for p in zip(*parts, strict=True))
-    anchored_from = pool.betas[anchors.is_known].min(initial=np.inf)
-    return Estimates(log_z, slopes, n_effective, float(anchored_from))
-
-
-def _log_z_along(pool, log_potentials, counts, log_z_at_zero):
-    r"""Guess log z of each point from the one before it.
-
-    .. math:: \log z_b - \log z_a \approx \tfrac12 \big(E_a + E_b\big)[\log q_b - \log q_a]
-    """
-    order = np.argsort(pool.points, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(int)
-    means = np.add.reduceat(log_potentials[order], starts) / counts[:, None]  # shape (K, K)
-    each, parents = np.arange(len(counts)), pool.parents
-    steps = 0.5 * (
-        means[parents, each] - means[parents, parents] + means[each, each] - means[each, parents]
-    )
-    log_z = np.full(len(counts), log_z_at_zero)
-    for point in each[1:]:
-        log_z[point] = log_z[parents[point]] + steps[point]
-    return log_z
-
-
-def _reweight(betas, agreements, log_density, columns):
-    """Estimate log z and E[S] at betas of one row, for each column of weights of the draws."""
-    terms = np.empty((len(betas), len(agreements)))
-    log_largest, n_effective = np.empty((2, len(betas)))
-    fill_weights(betas, agreements, log_density, terms, log_largest, n_effective)
-    both = terms @ np.concatenate([columns, columns * agreements[:, None]], axis=1)
-    sums, moments = np.split(both, 2, axis=1)
-    sums = np.maximum(sums, 1e-300)  # a group may hold all that there is
-    return (np.log(sums) + log_largest[:, None]).T, (moments / sums).T, n_effective
+    return Estimates(*(np.concatenate(values, axis=-1) for values in zip(*parts, strict=True)))
 
 
 def read_knots(knots: Knots, rows: list[ScaleRow]) -> Estimates:
     """Read off at knots what is known of rows."""
     log_z, slopes = np.empty((2, 1, len(knots.betas)))
     for row, known in enumerate(rows):
-        part, curve = knots.row(row), known.log_partition
+        part, curve = knots.row(row), known.curve.log_partition
         log_z[0, part] = curve(knots.betas[part])
         slopes[0, part] = np.interp(knots.betas[part], curve.betas, curve.slopes)
-    return Estimates(log_z, slopes, np.full(len(knots.betas), np.nan), np.inf)
+    return Estimates(log_z, slopes, np.full(len(knots.betas), np.nan))
 
 
 def rows_of(
@@ -145,7 +77,8 @@ def rows_of(
     for row, (agreement, beyond) in enumerate(zip(agreements, rough, strict=True)):
         p = knots.row(row)
         curve = LogPartition(knots.betas[p], estimates.log_z[0, p], estimates.slopes[0, p])
-        rows.append(ScaleRow(curve.continued(beyond.log_partition), agreement))
+        continued = curve.continued(beyond.curve.log_partition)
+        rows.append(ScaleRow(beyond.curve._replace(log_partition=continued), agreement))
     return rows
 
 
@@ -155,7 +88,7 @@ class Nodes(NamedTuple):
     betas: NDArray[np.float64]  # shape (N,)
     rows: NDArray[np.int64]  # shape (N,)
     knots: NDArray[np.int64]  # shape (N,): the knot to the left
-    log_masses: NDArray[np.float64]  # shape (1 + N_GROUPS, N), or (1, N)
+    log_masses: NDArray[np.float64]  # shape (N_ESTIMATES, N), or (1, N) of a scan
 
 
 def integrate(

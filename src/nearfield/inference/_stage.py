@@ -8,22 +8,28 @@ from scipy.special import logsumexp
 
 from nearfield.inference._cells import RowMasses, cell_rule, cell_totals, merged_rule
 from nearfield.inference._grid import (
-    Estimates,
     Nodes,
-    estimate,
+    estimate_at_knots,
     integrate,
     place_knots,
     read_knots,
     rows_of,
 )
-from nearfield.inference._ladder import Plan, Spread, plan_draws
-from nearfield.inference._mbar import left_out_error
 from nearfield.inference._panels import panel_rule, scale_bounds
-from nearfield.inference._pool import AgreementTable, Pool
+from nearfield.inference._plan import Spread, plan_draws
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._problem import Problem
 from nearfield.inference._quadrature import ScaleRule, every_k, rule_error, scan_rule
-from nearfield.inference._scan import ScaleRow, row_between, scan_scales
+from nearfield.inference._rows import ScaleRow, row_between, scan_scales
+from nearfield.log_partition import (
+    AgreementTable,
+    Estimates,
+    Pool,
+    States,
+    jackknife_error,
+    reweight,
+    standard_error,
+)
 
 _N_SCAN = 12
 _N_ROUGH = 24  # scales of the first draws
@@ -52,7 +58,7 @@ class Outlook(NamedTuple):
         )
         return Outlook(self.problem, rule, rows, rough, _observed(self.problem, rule))
 
-    def plan(self, spread: Spread, row_needs: NDArray[np.float64] | None = None) -> Plan:
+    def plan(self, spread: Spread, row_needs: NDArray[np.float64] | None = None) -> States:
         """Plan draws over the posterior, as far as it is known."""
         return plan_draws(self.problem, self.rule, self.rows, spread, row_needs)
 
@@ -61,12 +67,11 @@ class Outlook(NamedTuple):
         knots = place_knots(self.problem, self.rows)
         n_rows = len(self.rule.scales)
         at_all = table.at(pool.labelings, np.concatenate([self.rule.scales, pool.scales]))
-        estimates = estimate(
-            pool, at_all[:, n_rows:], at_all[:, :n_rows], self.problem.log_z_at_zero, knots
-        )
+        reweighting = reweight(pool, at_all[:, n_rows:], self.problem.log_z_at_zero)
+        estimates = estimate_at_knots(reweighting, at_all[:, :n_rows], knots)
         nodes = integrate(self.problem, self.rule, self.agreements, knots, estimates)
         rows = rows_of(knots, estimates, self.agreements, self.rough)
-        return Stage(self._replace(rows=rows), estimates, nodes)
+        return Stage(self._replace(rows=rows), estimates, nodes, *reweighting[2:])
 
 
 class Stage(NamedTuple):
@@ -75,6 +80,8 @@ class Stage(NamedTuple):
     outlook: Outlook
     estimates: Estimates
     nodes: Nodes
+    bonds_from: float  # the lowest beta with a BAR estimate
+    is_connected: bool  # whether the sampled states overlap
 
     def totals(self) -> NDArray[np.float64]:
         """Return the log posterior mass of each row, shape (R,)."""
@@ -127,9 +134,9 @@ class Stage(NamedTuple):
         return np.sqrt(_MIN_EFFECTIVE / np.clip(n_effective, 1.0, _MIN_EFFECTIVE))
 
     def moments(self) -> tuple[NDArray[np.float64], ...]:
-        """Return the log evidence and the weights and means of the nodes, of all and by group.
+        """Return the log evidence, weights and means of the nodes, from each part of the draws.
 
-        Shapes (1 + N_GROUPS,), (1 + N_GROUPS, N) and (1 + N_GROUPS, 2).
+        Shapes (N_ESTIMATES,), (N_ESTIMATES, N) and (N_ESTIMATES, 2).
         """
         log_evidence = logsumexp(self.nodes.log_masses, axis=1)
         weights = np.exp(self.nodes.log_masses - log_evidence[:, None])
@@ -142,8 +149,12 @@ class Stage(NamedTuple):
         """Return the errors of the two means as parts of the standard deviations."""
         _, weights, means = self.moments()
         variances = weights[0] @ (self._places() - means[0]) ** 2
-        errors = left_out_error(means[1:])
+        errors = jackknife_error(means)
         return errors / np.sqrt(np.where(variances > 0.0, variances, np.inf))
+
+    def is_crossed(self) -> bool:
+        """Tell whether all transitions that were found at these scales were crossed."""
+        return all(row.curve.is_crossed for row in self.outlook.rows)
 
     def mass_below(self) -> float:
         """Bound the posterior mass at betas below those looked at.
@@ -157,7 +168,7 @@ class Stage(NamedTuple):
         low = problem.beta_support[0]
         log_bounds = [
             row.log_likelihood(np.array([low]))[0]
-            if row.agreement > row.log_partition.slopes[0] - _SAME
+            if row.agreement > row.curve.log_partition.slopes[0] - _SAME
             else 0.0  # a probability
             for row in rows
         ]
@@ -195,8 +206,8 @@ class Stage(NamedTuple):
             weights[0, keep] / weights[0, keep].sum(),
             self.outlook.problem.family.scale_name,
             log_evidence=float(log_evidence[0]),
-            log_evidence_error=float(left_out_error(log_evidence[1:])),
-            mean_error=np.hypot(left_out_error(means[1:]), self._rule_error(weights[0])),
+            log_evidence_error=float(standard_error(log_evidence)),
+            mean_error=np.hypot(standard_error(means), self._rule_error(weights[0])),
             outside_mass=outside_mass,
         )
 
@@ -211,7 +222,7 @@ def rough_outlook(rng: np.random.Generator, problem: Problem, n_jobs: int | None
     estimates = read_knots(knots, rows)
     nodes = integrate(problem, rule, agreements, knots, estimates)
     outlook = Outlook(problem, rule, rows, rows, agreements)
-    totals = Stage(outlook, estimates, nodes).totals()
+    totals = Stage(outlook, estimates, nodes, np.inf, True).totals()
     bounds = scale_bounds(problem, rule, totals, _ROUGH_DROP)
     if family.is_discrete:
         return outlook.at(every_k(family, problem.priors, *bounds))

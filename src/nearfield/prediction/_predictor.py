@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nearfield._checks import check_level
-from nearfield.field import DistanceFamily, FieldFamily, check_external_field, check_labels
+from nearfield.field import DistanceFamily, check_external_field, check_labels
 from nearfield.inference import Posterior
 from nearfield.prediction._dense import Sums, dense_sums
 from nearfield.prediction._nodes import PosteriorNodes

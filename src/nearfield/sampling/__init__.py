@@ -4,8 +4,8 @@ The compiled kernels of nearfield live in this package and nowhere else. They ar
 over plain arrays; whoever calls them checks the arguments.
 """
 
-from nearfield.sampling.cluster import draw_labels_cluster
 from nearfield.sampling.gibbs import draw_labels
 from nearfield.sampling.perfect import draw_labels_perfect
+from nearfield.sampling.swendsen_wang import draw_labels_cluster
 
 __all__ = ["draw_labels", "draw_labels_cluster", "draw_labels_perfect"]

@@ -12,7 +12,7 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from nearfield.sampling._random import draw_key, uniform_at
-from nearfield.sampling.cluster import find_root, join_groups
+from nearfield.sampling.swendsen_wang import find_root, join_clusters
 
 
 def draw_free_labels(
@@ -87,7 +87,7 @@ def tie_all(coupling, beta, labels, parents, key, position):
             uniform = uniform_at(key, position + i * n_points + j)
             # Most ties are weak, and 1 - exp(-x) <= x decides them without an exp.
             if uniform < strength and uniform < -math.expm1(-strength):
-                join_groups(parents, i, j)
+                join_clusters(parents, i, j)
 
 
 @register_jitable

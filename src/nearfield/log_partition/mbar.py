@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
 
-from nearfield.inference._anchors import Anchors
+from nearfield.log_partition.bonds import BarEstimates
 
 _N_FIRST = 2_500  # about so many draws find a first solution
 _MAX_STEPS = 100
@@ -26,15 +26,15 @@ _RIDGE = 1e-9
 _MAX_CORRECTIONS = 50
 _CORRECTED = 1e-4  # in log z
 _SLOW = 0.3  # a step that is longer than so much of the last one
-_LEAST_LEFT = 0.1  # of the draws of a state, that anchors leave it
-_LEAST_VARIANCE = 20.0  # of an anchor, that of all draws at its state
+_LEAST_LEFT = 0.1  # of the draws of a state, at least
+_LEAST_VARIANCE = 20.0  # of a BAR estimate, times the draws at its state
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
     """What each state contributes to the mixture at each draw, up to the unknown z.
 
-    Made by `mixture_of`; `solve` finds log z.
+    Made by `make_mixture`; `solve` finds log z.
     """
 
     ratios: NDArray[np.float64]  # shape (M, K): N_k q_k(y_m) / (z_k exp(offset_m)), z as guessed
@@ -42,7 +42,7 @@ class Mixture:
     offsets: NDArray[np.float64]  # shape (M,)
     guess: NDArray[np.float64]  # shape (K,)
 
-    def solve(self, weights: NDArray[np.float64], anchors: Anchors | None = None) -> "Solution":
+    def solve(self, weights: NDArray[np.float64], bar: BarEstimates | None = None) -> "Solution":
         r"""Find log z of all states, for each column of weights of the draws, shape (M, C).
 
         Newton's method on the convex :math:`\sum_m \log D_m + \sum_k N_k \log z_k` of some of the
@@ -50,31 +50,31 @@ class Mixture:
         more: an excess of draws that looks small can stand for a large error of log z where
         states hardly overlap.
 
-        With anchors, log z is what is most probable given these too; without them if they
-        contradict the draws so much that no log z is.
+        With BAR estimates, log z maximises the joint likelihood of both; without them if they
+        contradict the draws so much that no maximum is found.
         """
         first = self._first_shift(weights[:, 0])
-        if anchors is not None and anchors.is_known.any():
-            pull = _pull_of(anchors, self.counts, self.guess)
-            start = np.where(anchors.is_known, pull.targets[:, 0], first)
-            solution, is_found = self._corrected(start, weights, pull)
+        if bar is not None and bar.is_known.any():
+            penalty = _penalty_from_bar(bar, self.counts, self.guess)
+            start = np.where(bar.is_known, penalty.targets[:, 0], first)
+            solution, is_found = self._corrected(start, weights, penalty)
             if is_found:
                 return solution
-        return self._corrected(first, weights, _no_pull(len(first)))[0]
+        return self._corrected(first, weights, _no_penalty(len(first)))[0]
 
     @property
     def _some(self) -> slice:
         """Draws that are enough for a rough answer."""
         return slice(None, None, max(len(self.ratios) // _N_FIRST, 1))
 
-    def _corrected(self, first, weights, pull: "_Pull") -> tuple["Solution", bool]:
+    def _corrected(self, first, weights, penalty: "_Penalty") -> tuple["Solution", bool]:
         """Go from log z for some of the draws to that for all; tell whether that came to an end."""
         parts = weights.sum(axis=0) / self.counts.sum()
         shifts = np.repeat(first[:, None], weights.shape[1], axis=1)
         factor, is_found = None, False
         last, damping = np.inf, np.ones(weights.shape[1])
         for _ in range(_MAX_CORRECTIONS):
-            counts = pull.counts(self.counts, shifts)
+            counts = penalty.counts(self.counts, shifts)
             inverse = np.exp(-shifts) * (counts / self.counts[:, None])
             sums = self.ratios @ inverse
             excess = inverse * (self.ratios.T @ (weights / sums)) - counts * parts
@@ -84,7 +84,7 @@ class Mixture:
                 mixed = self.ratios[self._some] * inverse[:, 0]
                 some_weights = weights[self._some, 0]
                 some_weights = some_weights * (counts[:, 0].sum() / some_weights.sum())
-                factor = lu_factor(pull.curvature(mixed, some_weights, counts[:, 0]))
+                factor = lu_factor(penalty.curvature(mixed, some_weights, counts[:, 0]))
             steps = lu_solve(factor, excess[1:]) / parts
             largest = np.abs(steps).max(axis=0, initial=0.0)
             is_found = bool(largest.max() <= _CORRECTED)
@@ -96,7 +96,17 @@ class Mixture:
             shifts[1:] += steps * (damping / np.maximum(largest, 1.0))
             last = largest
         log_densities = self.offsets[:, None] + np.log(sums) + np.log(parts)
-        return Solution(shifts, log_densities), is_found
+        return Solution(shifts, log_densities, self._independent_error(shifts[:, 0])), is_found
+
+    def _independent_error(self, shift: NDArray[np.float64]) -> float:
+        """Return the largest standard error of log z that independent draws would have.
+
+        It is large where neighbouring states hardly overlap, which no jackknife shows.
+        """
+        ratios = self.ratios[self._some]
+        totals, products = _moments(ratios * np.exp(-shift), np.ones(len(ratios)))
+        variances = np.diag(np.linalg.inv(_hessian(totals, products))) if len(shift) > 1 else 0.0
+        return float(np.sqrt(np.max(variances) * len(ratios) / len(self.ratios)))
 
     def _first_shift(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Solve for some of the draws, from anywhere."""
@@ -114,17 +124,16 @@ class Mixture:
         return shift
 
 
-class _Pull(NamedTuple):
-    r"""What anchors a_k, with variances v_k of one draw, do to the mixture.
+class _Penalty(NamedTuple):
+    r"""What BAR estimates a_k, with variances v_k of one draw, do to the mixture.
 
-    Most probable, of all distributions on the draws and with z those of the states, is the one
-    that has
+    The joint likelihood of the draws and of normal estimates a_k is largest for
 
     .. math:: D_m = \sum_k \lambda_k \frac{q_k(y_m)}{z_k}, \qquad
               \lambda_k = N_k + \frac{N_k}{v_k} (\log z_k - a_k)
 
-    so that a state counts for more draws than it has where log z is above its anchor; what they
-    are more or fewer is the known state's loss or gain.
+    so that a state counts for more draws than it has where log z is above its BAR estimate; the
+    known state's count balances the sum.
     """
 
     strengths: NDArray[np.float64]  # shape (K,): N_k / v_k, or zero
@@ -133,10 +142,10 @@ class _Pull(NamedTuple):
     def counts(
         self, counts: NDArray[np.float64], shifts: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return lambda for each column of shifts, shape (K, C); no anchor can pull further."""
-        pulled = counts[:, None] + self.strengths[:, None] * (shifts - self.targets)
-        pulled[0] += counts.sum() - pulled.sum(axis=0)
-        return np.maximum(pulled, _LEAST_LEFT * counts[:, None])
+        """Return lambda for each column of shifts, shape (K, C), bounded below."""
+        counted = counts[:, None] + self.strengths[:, None] * (shifts - self.targets)
+        counted[0] += counts.sum() - counted.sum(axis=0)
+        return np.maximum(counted, _LEAST_LEFT * counts[:, None])
 
     def curvature(self, parts, weights, counts) -> NDArray[np.float64]:
         """Differentiate lambda - the draws that each state has, but for the first state.
@@ -145,20 +154,20 @@ class _Pull(NamedTuple):
         """
         totals, products = _moments(parts, weights)
         gains = products / counts
-        from_pull = (gains - gains[:, :1]) * self.strengths
-        return np.asarray(_hessian(totals, products) + from_pull[1:, 1:])
+        from_penalty = (gains - gains[:, :1]) * self.strengths
+        return np.asarray(_hessian(totals, products) + from_penalty[1:, 1:])
 
 
-def _pull_of(anchors: Anchors, counts, guess) -> _Pull:
-    known = anchors.is_known
-    # A pull of three standard errors must not be worth more draws than there are.
-    variances = np.maximum(anchors.variance, _LEAST_VARIANCE / counts)
-    targets = np.where(known, anchors.log_z - guess, 0.0).T
-    return _Pull(np.where(known, counts / variances, 0.0), targets)
+def _penalty_from_bar(bar: BarEstimates, counts, guess) -> _Penalty:
+    known = bar.is_known
+    # A penalty of three standard errors must not be worth more draws than there are.
+    variances = np.maximum(bar.variance, _LEAST_VARIANCE / counts)
+    targets = np.where(known, bar.log_z - guess, 0.0).T
+    return _Penalty(np.where(known, counts / variances, 0.0), targets)
 
 
-def _no_pull(n_states: int) -> _Pull:
-    return _Pull(np.zeros(n_states), np.zeros((n_states, 1)))
+def _no_penalty(n_states: int) -> _Penalty:
+    return _Penalty(np.zeros(n_states), np.zeros((n_states, 1)))
 
 
 class Solution(NamedTuple):
@@ -166,11 +175,7 @@ class Solution(NamedTuple):
 
     shifts: NDArray[np.float64]  # shape (K, C); zero for the first state
     log_densities: NDArray[np.float64]  # shape (M, C): log D of every draw
-
-
-def left_out_error(left_out: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the standard error of what was solved for, from it without each group (jackknife)."""
-    return np.sqrt(len(left_out) - 1.0) * left_out.std(axis=0)
+    independent_error: float  # of log z, if all draws were independent
 
 
 def _moments(parts, weights):
@@ -203,7 +208,7 @@ def _objective(ratios, counts, weights, shift):
     return weights @ np.log(ratios @ np.exp(-shift)) + counts @ shift
 
 
-def mixture_of(
+def make_mixture(
     log_potentials: NDArray[np.float64], counts: NDArray[np.float64], guess: NDArray[np.float64]
 ) -> Mixture:
     """Prepare the mixture.

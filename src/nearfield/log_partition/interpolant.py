@@ -1,9 +1,12 @@
 """Log z as a smooth function of beta, from its values and slopes at some betas."""
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+_AROUND = np.linspace(-6.0, 6.0, 13)  # betas around a transition, in units of 1 / its jump
 
 
 class LogPartition(NamedTuple):
@@ -66,6 +69,52 @@ class LogPartition(NamedTuple):
         lengths = np.concatenate([[0.0], np.cumsum(steps)])
         n = max(int(np.ceil(lengths[-1] / spacing)) + 1, n_least)
         return np.interp(np.linspace(0.0, lengths[-1], n), lengths, grid)
+
+
+def merge_branches(branches: list[LogPartition]) -> LogPartition:
+    """Add up z of the phases on either side of first-order transitions.
+
+    Parameters
+    ----------
+    branches : list of LogPartition
+        From disorder to order; each is continued beyond its betas, where it has no weight.
+    """
+    if len(branches) == 1:
+        return branches[0]
+    grids = [branch.betas for branch in branches]
+    for below, above in pairwise(branches):
+        middle = equal_weights(below, above)
+        jump = np.interp(middle, above.betas, above.slopes)
+        jump -= np.interp(middle, below.betas, below.slopes)
+        grids.append(middle + _AROUND / max(jump, 1e-9))
+    betas = np.unique(np.concatenate(grids))
+    betas = betas[(betas >= branches[0].betas[0]) & (betas <= branches[-1].betas[-1])]
+    values = np.stack([branch(betas) for branch in branches])
+    slopes = np.stack([np.interp(betas, b.betas, b.slopes) for b in branches])
+    log_z = np.logaddexp.reduce(values)
+    return LogPartition(betas, log_z, (np.exp(values - log_z) * slopes).sum(axis=0))
+
+
+def equal_weights(below: LogPartition, above: LogPartition) -> float:
+    """Find the beta at which two phases have the same z, by bisection where both have betas."""
+    low, high = above.betas[0], max(below.betas[-1], above.betas[0] + 1e-9)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        at = np.array([middle])
+        low, high = (low, middle) if above(at)[0] > below(at)[0] else (middle, high)
+    return 0.5 * (low + high)
+
+
+def strictly_ascending(branch: LogPartition) -> LogPartition:
+    """Drop betas that repeat; of a single one make a short line."""
+    keep = np.concatenate([[True], np.diff(branch.betas) > 1e-9])
+    kept = LogPartition(*(values[keep] for values in branch))
+    if len(kept.betas) > 1:
+        return kept
+    beta, log_z, slope = (values[0] for values in kept)
+    return LogPartition(
+        np.array([beta, beta + 1e-6]), np.array([log_z, log_z + 1e-6 * slope]), np.full(2, slope)
+    )
 
 
 def cubic(t, step, values, slopes):

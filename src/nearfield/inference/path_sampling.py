@@ -1,15 +1,12 @@
 """Path sampling: the posterior by quadrature, with log z from draws along paths from beta = 0.
 
-1. A rough scan (`_scan`): chains annealed from beta = 0, where z is known, at a few scales.
-2. Points (beta, scale) placed over the posterior as far as it is known, with rungs down to
-   beta = 0 (`_ladder`), and eight independent groups of chains that walk through them (`_pool`).
-3. All draws together give log z everywhere (`_mbar`), at scales and betas placed anew where the
-   posterior now shows to be (`_panels`, `_cells`, `_grid`). The draws are weighed so that what
-   must be zero on average is zero (`_calibration`). Where beta is large, random ties tell log z
-   without the way from zero (`_anchors`).
-4. More draws where log z is worth too few of them, or the means are not yet known to the
-   tolerance; then the posterior, the evidence, and the errors of both from leaving out each group
-   (`_stage`).
+1. A rough scan at a few scales (`_rows`): chains annealed from beta = 0, where z is known.
+2. States (beta, scale) over the posterior as far as it is known, with a ladder down to beta = 0
+   (`_plan`), visited by eight independent groups of chains.
+3. All draws together give log z (`nearfield.log_partition`) at scales and betas placed anew where
+   the posterior is (`_panels`, `_cells`, `_grid`).
+4. More draws where log z rests on too few effective ones, or where the posterior means are not
+   known to the tolerance; then the posterior, the evidence, and the errors of both (`_stage`).
 """
 
 import warnings
@@ -23,16 +20,13 @@ from nearfield._checks import check_generator, check_positive, check_whole
 from nearfield._threads import one_blas_thread
 from nearfield.field import FieldFamily
 from nearfield.inference._border import check_problem
-from nearfield.inference._ladder import Plan, Spread
-from nearfield.inference._pool import N_GROUPS, AgreementTable, Pool, draw_pool
+from nearfield.inference._plan import Spread
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors
 from nearfield.inference._problem import Problem
 from nearfield.inference._progress import progress
 from nearfield.inference._stage import Outlook, Stage, rough_outlook
-from nearfield.inference.curve import log_partition_curve
-
-__all__ = ["PathSampling", "log_partition_curve"]
+from nearfield.log_partition import N_GROUPS, AgreementTable, Pool, States, draw_pool
 
 _MAX_ROUNDS = 6
 _MOST_AT_FIRST, _MOST_DRAWS = 2, 4  # times n_draws, for the tolerance
@@ -52,17 +46,17 @@ class PathSampling:
 
     .. math:: \log z(\beta, \sigma) = \log z(0) + \int_0^\beta E[S] \, d\beta'
 
-    taken literally needs a ladder of betas at every sigma. Here draws at points over the
+    taken literally needs a ladder of betas at every sigma. Here draws at states over the
     posterior, linked to beta = 0 by one ladder on each side of it, are pooled: every draw tells
-    about every point by reweighting (MBAR), so that a few thousand draws give the posterior, the
-    evidence and the errors of both. Where beta is large, log z is known from random ties too
-    (Fortuin and Kasteleyn), which spares the noise of the way there. The same posterior as
-    `Exchange`, without a chain over the parameters.
+    about every state by reweighting (MBAR), so that a few thousand draws give the posterior, the
+    evidence and the errors of both. Where beta is large, log z is known from random bonds too
+    (Fortuin and Kasteleyn). First-order transitions are crossed by harmonically restrained
+    states. The same posterior as `Exchange`, without a chain over the parameters.
 
     Parameters
     ----------
     n_draws : int
-        Draws at each visit of a point; each of eight groups of chains visits it twice.
+        Draws at each visit of a state; each of eight groups of chains visits it twice.
     tolerance : float
         Draws go on, up to four times as many, until the Monte Carlo errors of the posterior means
         are below this part of the posterior standard deviations, or so little above it that a
@@ -130,8 +124,8 @@ class PathSampling:
         -----
         ConvergenceWarning
             Where, after several rounds of draws, log z still rests on too few of them; where
-            much of the posterior may be outside of what was looked at; and where chains at
-            negative beta froze.
+            much of the posterior may be outside of what was looked at; where a first-order
+            transition was not crossed; and where chains at negative beta froze.
         """
         check_generator(rng)
         problem = Problem(family, *check_problem(family, labels, priors))
@@ -145,9 +139,9 @@ class PathSampling:
     def _run(self, rng, problem: Problem, n_jobs, advance) -> Posterior:
         table = AgreementTable(problem.family, n_jobs)
 
-        def draw(outlook: Outlook, plan: Plan, n_draws, n_rung_draws, tied_from) -> Pool:
+        def draw(outlook: Outlook, plan: States, n_draws, n_rung_draws, bonds_from) -> Pool:
             counts, scales = np.where(plan.is_rung, n_rung_draws, n_draws), outlook.rule.scales
-            return draw_pool(rng, problem.family, scales, plan, counts, tied_from, n_jobs)
+            return draw_pool(rng, problem.family, scales, plan, counts, bonds_from, n_jobs)
 
         outlook = rough_outlook(rng, problem, n_jobs)
         advance()
@@ -158,13 +152,13 @@ class PathSampling:
         table = AgreementTable(problem.family, n_jobs)  # of the draws from here on
         spread = self._spread(problem)
         plan = outlook.plan(spread)
-        tied_from = stage.estimates.anchored_from
-        n_rough, n_rung_draws = len(pool.points) / (2 * N_GROUPS * len(plan.betas)), self.n_draws
-        if np.isfinite(tied_from):
+        bonds_from = stage.bonds_from
+        n_rough, n_rung_draws = len(pool.states) / (2 * N_GROUPS * len(plan.betas)), self.n_draws
+        if np.isfinite(bonds_from):
             n_rough *= _HELD_BACK
             n_rung_draws = int(np.ceil(0.5 * n_rung_draws))  # log z hangs less on the ladder
         n_drawn = min(self._n_wanted(stage, n_rough), _MOST_AT_FIRST * self.n_draws)
-        pool = draw(outlook, plan, n_drawn, n_rung_draws, tied_from)
+        pool = draw(outlook, plan, n_drawn, n_rung_draws, bonds_from)
         for _ in range(_MAX_ROUNDS):
             stage = outlook.improved(pool, table)
             outlook, needs = stage.outlook, stage.row_needs()
@@ -172,9 +166,9 @@ class PathSampling:
             n_more = self._n_wanted(stage, n_drawn) - n_drawn
             if needs.max() > 1.0:
                 elsewhere = outlook.plan(spread, needs)
-                pool = pool + draw(outlook, elsewhere, self.n_draws, n_rung_draws, tied_from)
+                pool = pool + draw(outlook, elsewhere, self.n_draws, n_rung_draws, bonds_from)
             elif n_more > _WORTH_A_ROUND * n_drawn:
-                pool = pool.extended(draw(outlook, plan, n_more, n_rung_draws, tied_from))
+                pool = pool.extended(draw(outlook, plan, n_more, n_rung_draws, bonds_from))
                 n_drawn += n_more
             else:
                 break
@@ -183,7 +177,9 @@ class PathSampling:
         outside = min(outside + stage.mass_below(), 1.0)
         if outside > _MOST_OUTSIDE:
             _warn_of_mass_outside(outside, problem.beta_support[0])
-        if stage.highest_log_likelihood() > _IMPOSSIBLE:
+        if not (stage.is_connected and stage.is_crossed()):
+            _warn_of_transition()
+        elif stage.highest_log_likelihood() > _IMPOSSIBLE:
             _warn_of_frozen_chains()
         return stage.posterior(outside)
 
@@ -224,6 +220,16 @@ def _warn_of_frozen_chains() -> None:
         "The likelihood comes out above one at some beta below zero: chains froze there without "
         "finding labels that agree as little as the given ones, and the posterior is wrong. Give "
         "a prior of beta that is narrower or cut at zero.",
+        ConvergenceWarning,
+        stacklevel=4,  # whoever called infer
+    )
+
+
+def _warn_of_transition() -> None:
+    warnings.warn(
+        "The field has a first-order transition that the chains did not cross: log z beyond it, "
+        "and with it the posterior, may be wrong by more than the errors say. Raise n_draws, or "
+        "give a prior of beta on one side of the transition.",
         ConvergenceWarning,
         stacklevel=4,  # whoever called infer
     )

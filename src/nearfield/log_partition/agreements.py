@@ -7,6 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from nearfield.field import LabelField
+from nearfield.log_partition.chains import pair_couplings
 
 _NEGLIGIBLE = 1e-12  # of the largest eigenvalue; leaves errors of about 1e-5 in an agreement
 _N_AT_ONCE = 1024  # pairs: enough for a fast product, and few enough for the cache
@@ -18,16 +19,15 @@ class PairTable(NamedTuple):
     They vary smoothly with the scale in most families, so that a few combinations will do.
     """
 
-    firsts: NDArray[np.int64]  # shape (P,), of the two points of each pair
-    seconds: NDArray[np.int64]  # shape (P,)
+    firsts: NDArray[np.int32]  # shape (P,), of the two points of each pair
+    seconds: NDArray[np.int32]  # shape (P,)
     entries: NDArray[np.float32]  # shape (P, Q); half the memory, and 1e-5 of an agreement
     basis: NDArray[np.float64]  # shape (Q, R)
 
     @classmethod
-    def of(cls, fields: list[LabelField]) -> Self:
+    def from_fields(cls, fields: list[LabelField]) -> Self:
         """Make the table of fields of the same points."""
-        firsts, seconds = np.tril_indices(fields[0].n_points, -1)
-        couplings = np.stack([field.to_dense().coupling[firsts, seconds] for field in fields])
+        firsts, seconds, couplings = pair_couplings(fields)
         values, vectors = np.linalg.eigh(couplings @ couplings.T)
         basis = vectors[:, values > _NEGLIGIBLE * values[-1]].T
         return cls(firsts, seconds, (couplings.T @ basis.T).astype(np.float32), basis)

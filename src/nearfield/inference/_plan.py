@@ -1,4 +1,4 @@
-"""Where to draw: points (beta, scale) over what is known of the posterior, and rungs to zero."""
+"""States to sample: (beta, scale) over the posterior as far as it is known, and rungs to zero."""
 
 from typing import NamedTuple
 
@@ -8,33 +8,22 @@ from numpy.typing import NDArray
 from nearfield.inference._panels import tilt
 from nearfield.inference._problem import Problem
 from nearfield.inference._quadrature import ScaleRule
-from nearfield.inference._scan import ScaleRow
+from nearfield.inference._rows import ScaleRow
+from nearfield.log_partition import StateBuilder, States, add_ladder, phases_of, place_states
 
 _NEGLIGIBLE = 9.0  # rows are drawn at where the log density comes within so much of the largest
 _N_EXTENSION = 16
+_N_GAP_ROWS = 3
 _QUARTERS = np.arange(4) / 4.0
 
 
 class Spread(NamedTuple):
-    """How densely points are placed."""
+    """How densely states are placed."""
 
     n_rows: int
     drop: float  # betas go to where the log density of a row has fallen by so much
     spacing: float  # of betas, in what one draw can tell apart
     rung_spacing: float
-
-
-class Plan(NamedTuple):
-    """The points to draw at, and walks through them, each from beta = 0 and back.
-
-    The first point is beta = 0, where log z is known.
-    """
-
-    betas: NDArray[np.float64]  # shape (K,)
-    rows: NDArray[np.int64]  # shape (K,), of the rule
-    parents: NDArray[np.int64]  # shape (K,): a point before each, and close to it
-    is_rung: NDArray[np.bool_]  # shape (K,): on the way to the posterior, not of it
-    walks: list[NDArray[np.int64]]
 
 
 def plan_draws(
@@ -43,8 +32,8 @@ def plan_draws(
     rows: list[ScaleRow],
     spread: Spread,
     row_needs: NDArray[np.float64] | None = None,
-) -> Plan:
-    """Place points and walks, on both sides of beta = 0 if the posterior is there.
+) -> States:
+    """Place states and schedules, on both sides of beta = 0 if the posterior is there.
 
     Parameters
     ----------
@@ -72,12 +61,15 @@ def plan_draws(
         for sign, height in heights.items()
     }
     total = sum(need.sum() for need in needs.values())
-    builder = _Builder(rows, spread)
+    builder = StateBuilder()
     for sign, need in needs.items():
         if need.any():
-            n_rows = max(round(spread.n_rows * need.sum() / total), 2)
+            # A field with a transition varies little with the scale, and needs many states.
+            n_most = spread.n_rows if all(row.curve.gap is None for row in rows) else _N_GAP_ROWS
+            n_rows = max(round(n_most * need.sum() / total), 2)
             chosen = _spread_rows(need, n_rows)
-            builder.add_side(sign, chosen, chosen[np.argmax(heights[sign][chosen])], sides[sign])
+            ladder_row = chosen[np.argmax(heights[sign][chosen])]
+            _add_side(builder, sign, rows, chosen, ladder_row, sides[sign], spread)
     return builder.finish()
 
 
@@ -115,7 +107,7 @@ def density_ranges(
 
 def _search_grid(row: ScaleRow, low: float, high: float) -> NDArray[np.float64]:
     """Make a fine grid of betas: as the row knows them, and beyond out to both ends."""
-    known = row.log_partition.betas
+    known = row.curve.log_partition.betas
     parts = [(known[:-1, None] + np.diff(known)[:, None] * _QUARTERS).ravel(), known[-1:]]
     for end, start in ((low, known[0]), (high, known[-1])):
         if not known[0] <= end <= known[-1]:
@@ -135,53 +127,40 @@ def _spread_rows(need, n_rows):
     return candidates[np.unique(np.abs(cumulative - levels[:, None]).argmin(axis=1))]
 
 
-class _Builder:
-    """Collects points, in the order in which a chain first comes to them, and walks."""
+def _add_side(builder: StateBuilder, sign, rows, chosen, ladder_row, ranges, spread) -> None:
+    """Add a ladder on one side of zero, and schedules from its end, up and down the scales."""
+    found = ranges[ladder_row]
+    foot = found.low if sign > 0 else found.high
+    ladder = [0]
+    if foot != 0.0:
+        curve = rows[ladder_row].curve
+        ladder = add_ladder(builder, ladder_row, curve, foot, spread.rung_spacing)
+    to_order = _Block([], 0, 0)  # the first block of states, which may lead from phase to phase
+    for part in (chosen[chosen >= ladder_row], chosen[chosen < ladder_row][::-1]):
+        visited, last = list(ladder), to_order
+        phase = to_order.first_phase
+        for turn, row in enumerate(part):
+            low, high, _ = ranges[row]
+            placed = place_states(rows[row].curve, low, high, spread.spacing, n_least=3)
+            placed = placed.part((placed.betas != 0.0) | (placed.stiffness > 0.0))
+            # Turn by turn away from zero and back towards it.
+            step = sign if turn % 2 == 0 else -sign
+            phases = [phases_of(placed, rows[row].curve)[end] for end in (0, -1)][::step]
+            if phase * phases[0] < 0 and phase * phases[1] >= 0:
+                step, phases = -step, phases[::-1]
+            elif phase * phases[0] < 0:
+                visited += last.states if turn == 0 else last.states[::-1]
+            states = builder.add(row, placed.part(slice(None, None, step)), visited[-1])
+            visited += states
+            last, phase = _Block(states, *phases), phases[1]
+            to_order = last if not to_order.states else to_order
+        if len(part):
+            builder.schedule(visited)
 
-    def __init__(self, rows: list[ScaleRow], spread: Spread) -> None:
-        self.rows, self.spread = rows, spread
-        self.betas, self.row_of, self.parents, self.is_rung = [0.0], [0], [0], [True]
-        self.walks: list[NDArray[np.int64]] = []
 
-    def add_side(self, sign, chosen, ladder_row, ranges) -> None:
-        """Add a ladder on one side of zero, and two walks from its end, up and down the scales."""
-        found = ranges[ladder_row]
-        foot = found.low if sign > 0 else found.high
-        ladder = [0]
-        if foot != 0.0:
-            curve = self.rows[ladder_row].log_partition
-            rungs = curve.evenly(*sorted([0.0, foot]), spacing=self.spread.rung_spacing)
-            ladder += self._add(ladder_row, rungs[1:-1][::sign], 0, is_rung=True)
-        for part in (chosen[chosen < ladder_row][::-1], chosen[chosen >= ladder_row]):
-            there = list(ladder)
-            for turn, row in enumerate(part):
-                low, high, _ = ranges[row]
-                curve = self.rows[row].log_partition
-                betas = curve.evenly(low, high, spacing=self.spread.spacing, n_least=3)
-                # Turn by turn away from zero and back towards it.
-                step = sign if turn % 2 == 0 else -sign
-                there += self._add(row, betas[betas != 0.0][::step], there[-1])
-            if len(part):
-                # All the way back too: what a chain remembers differs between the two visits.
-                self.walks.append(np.array(there + there[::-1]))
+class _Block(NamedTuple):
+    """States of one scale in the order of visits, and the phases that they begin and end in."""
 
-    def _add(
-        self, row: int, betas: NDArray[np.float64], parent: int, is_rung: bool = False
-    ) -> list[int]:
-        first = len(self.betas)
-        added = list(range(first, first + len(betas)))
-        self.betas.extend(betas)
-        self.row_of.extend([row] * len(betas))
-        self.is_rung.extend([is_rung] * len(betas))
-        self.parents.extend([parent, *added[:-1]][: len(betas)])
-        return added
-
-    def finish(self) -> Plan:
-        """Give all that was collected."""
-        return Plan(
-            np.array(self.betas),
-            np.array(self.row_of),
-            np.array(self.parents),
-            np.array(self.is_rung),
-            self.walks,
-        )
+    states: list[int]
+    first_phase: int
+    last_phase: int

@@ -1,7 +1,7 @@
-"""Cluster moves (Swendsen and Wang, 1987): whole groups of points change class at once.
+"""Cluster moves (Swendsen and Wang, 1987): clusters of points change class at once.
 
-Gibbs sampling from random labels freezes where beta is large: groups of points that each agree
-within, but not with each other, have no way to merge label by label. Cluster moves merge them.
+Gibbs sampling from random labels freezes where beta is large: clusters that each agree within, but
+not with each other, do not merge label by label. Cluster moves merge them.
 """
 
 import math
@@ -18,9 +18,9 @@ from nearfield.sampling._random import draw_key, uniform_at
 from nearfield.sampling._support import coupling_arrays, starting_labels
 
 STRONG = 0.1
-"""Ties that are stronger are looked at one by one."""
+"""Bonds of a larger strength, beta times the coupling, are visited one by one."""
 
-_PAIRS_A_STRETCH = 4  # on the line of weak ties; of every stretch the first pair is known
+_BONDS_PER_CELL = 4  # of the index of cumulative couplings of weak bonds
 
 
 def draw_labels_cluster(
@@ -32,14 +32,13 @@ def draw_labels_cluster(
 ) -> NDArray[np.int64]:
     r"""Draw a labeling by cluster moves: approximate, exact as the sweeps grow; beta >= 0.
 
-    Each sweep ties every two points that agree with probability
+    Each sweep opens a bond between every two points that agree with probability
 
     .. math:: 1 - \exp(-\beta c_{ij})
 
-    and gives each group of tied points a class, g with probability proportional to
+    and gives each cluster of connected points a class, g with probability proportional to
     :math:`\exp(\alpha_g \times \text{size})`. Parameters are those of `draw_labels`, but by default
-    the sweeps start from labels that are random by groups of points, not by points: groups that
-    are tied whatever their labels are need not find each other first.
+    the sweeps start from labels that are random by clusters, not by points.
 
     Returns
     -------
@@ -50,7 +49,7 @@ def draw_labels_cluster(
     n_sweeps = check_whole(n_sweeps, "n_sweeps", minimum=0)
     if beta < 0.0:
         raise ValueError(
-            f"Expected beta >= 0, where points that agree can be tied; got beta={beta:g}. "
+            f"Expected beta >= 0, where cluster moves are defined; got beta={beta:g}. "
             "Use draw_labels instead."
         )
     labels = starting_labels(rng, field, initial)
@@ -68,18 +67,18 @@ def draw_labels_cluster(
 
 
 @njit(cache=True, nogil=True)
-def cluster_sweeps(coupling, external_field, beta, labels, tie_key, class_key, n_sweeps, is_start):
-    r"""Tie and recolour all points `n_sweeps` times, changing `labels` in place.
+def cluster_sweeps(coupling, external_field, beta, labels, bond_key, class_key, n_sweeps, is_start):
+    r"""Open bonds and recolour clusters `n_sweeps` times, changing `labels` in place.
 
-    With `is_start` a first sweep makes labels to start from out of nothing: it takes all points to
-    agree, and ties by :math:`s' = \max(s - \log G, s / G)` in place of :math:`s = \beta c_{ij}`.
-    Ties of that strength are as if independent of the labels, and no more than the field has.
+    With `is_start` a first sweep makes the starting labels: all points are taken to agree, and
+    bonds have the strength :math:`s' = \max(s - \log G, s / G)` in place of
+    :math:`s = \beta c_{ij}`, at most what the field implies for independent labels.
     """
     n_points = labels.shape[0]
     n_classes = external_field.shape[0]
-    (couplings, strong_pairs), weak = sort_ties(coupling, beta, n_points)
+    (couplings, strong_bonds), weak = split_bonds(coupling, beta, n_points)
     probabilities = np.empty_like(couplings)
-    tied = np.empty_like(strong_pairs, dtype=np.uint32)
+    opened = np.empty_like(strong_bonds, dtype=np.uint32)
     parents = np.empty(n_points, dtype=np.uint32)
     sizes = np.empty(n_points, dtype=np.int64)
     n_used = np.uint64(0)
@@ -89,11 +88,13 @@ def cluster_sweeps(coupling, external_field, beta, labels, tie_key, class_key, n
             labels[:] = 0
             discount, share = math.log(n_classes), 1.0 / n_classes
         if sweep < 2:
-            fill_probabilities(couplings, beta, discount, share, probabilities)
+            fill_bond_probabilities(couplings, beta, discount, share, probabilities)
         for i in range(n_points):
             parents[i] = i
-        n_used = tie_strong(strong_pairs, probabilities, labels, parents, tied, tie_key, n_used)
-        n_used = tie_weak(weak, beta * share, labels, parents, tie_key, n_used)
+        n_used = open_strong_bonds(
+            strong_bonds, probabilities, labels, parents, opened, bond_key, n_used
+        )
+        n_used = open_weak_bonds(weak, beta * share, labels, parents, bond_key, n_used)
         sizes[:] = 0
         for i in range(n_points):
             parents[i] = find_root(parents, i)
@@ -107,57 +108,57 @@ def cluster_sweeps(coupling, external_field, beta, labels, tie_key, class_key, n
 
 
 @register_jitable
-def sort_ties(coupling, beta, n_points):
-    """Part the pairs that can be tied into strong and weak ones.
+def split_bonds(coupling, beta, n_points):
+    """Split the bonds with a coupling above zero into strong and weak ones.
 
-    Returns, of each kind, the couplings and the two points of every pair; the couplings of the
-    weak ones are added up along the line of them, whose index and length follow.
+    Returns the couplings and points of the strong bonds; and of the weak ones the cumulative
+    couplings, the points, the index of the former, and their total.
     """
     row_couplings, row_others = np.empty(n_points), np.empty(n_points, dtype=np.int64)
-    n_most = count_pairs(coupling)
+    n_most = count_bonds(coupling)
     couplings, cumulative = np.empty(n_most), np.empty(n_most)
-    strong_pairs = np.empty((n_most, 2), dtype=np.int32)
-    weak_pairs = np.empty((n_most, 2), dtype=np.int32)
+    strong_bonds = np.empty((n_most, 2), dtype=np.int32)
+    weak_bonds = np.empty((n_most, 2), dtype=np.int32)
     n_strong, n_weak, total = 0, 0, 0.0
     for i in range(n_points):
         for entry in range(couplings_before(coupling, i, row_couplings, row_others)):
             strength = beta * row_couplings[entry]
             if strength > STRONG:
                 couplings[n_strong] = row_couplings[entry]
-                strong_pairs[n_strong, 0], strong_pairs[n_strong, 1] = i, row_others[entry]
+                strong_bonds[n_strong, 0], strong_bonds[n_strong, 1] = i, row_others[entry]
                 n_strong += 1
             elif strength > 0.0:
                 total += row_couplings[entry]
                 cumulative[n_weak] = total
-                weak_pairs[n_weak, 0], weak_pairs[n_weak, 1] = i, row_others[entry]
+                weak_bonds[n_weak, 0], weak_bonds[n_weak, 1] = i, row_others[entry]
                 n_weak += 1
-    strong = couplings[:n_strong], strong_pairs[:n_strong]
-    weak = cumulative[:n_weak], weak_pairs[:n_weak], index_line(cumulative[:n_weak]), total
+    strong = couplings[:n_strong], strong_bonds[:n_strong]
+    weak = cumulative[:n_weak], weak_bonds[:n_weak], index_cumulative(cumulative[:n_weak]), total
     return strong, weak
 
 
 @njit(cache=True, nogil=True)
-def index_line(cumulative):
-    """Find, on a line of added couplings, the pair that each of equal stretches begins in."""
+def index_cumulative(cumulative):
+    """Index cumulative couplings: the bond in which each of equal cells begins."""
     n_pairs = cumulative.shape[0]
-    begins = np.empty(n_pairs // _PAIRS_A_STRETCH + 2, dtype=np.int32)
-    n_stretches = begins.shape[0] - 1
-    length = cumulative[n_pairs - 1] / n_stretches if n_pairs > 0 else 0.0
+    begins = np.empty(n_pairs // _BONDS_PER_CELL + 2, dtype=np.int32)
+    n_cells = begins.shape[0] - 1
+    length = cumulative[n_pairs - 1] / n_cells if n_pairs > 0 else 0.0
     pair = 0
-    for stretch in range(n_stretches + 1):
-        while pair < n_pairs and cumulative[pair] <= stretch * length:
+    for cell in range(n_cells + 1):
+        while pair < n_pairs and cumulative[pair] <= cell * length:
             pair += 1
-        begins[stretch] = pair
+        begins[cell] = pair
     return begins
 
 
-def count_pairs(coupling):
-    """Return how many pairs can have a coupling at most."""
+def count_bonds(coupling):
+    """Return an upper bound of the number of bonds."""
     return len(coupling[0]) if isinstance(coupling, tuple) else coupling.size // 2
 
 
 def couplings_before(coupling, i, values, others):
-    """Copy the coupling of a point to those before it, and which these are; return how many."""
+    """Copy the couplings of a point to those before it, and their numbers; return how many."""
     _copy = _copy_sparse if isinstance(coupling, tuple) else _copy_dense
     return _copy(coupling, i, values, others)
 
@@ -179,7 +180,7 @@ def _copy_sparse(coupling, i, values, others):
     return n_before
 
 
-@overload(count_pairs)
+@overload(count_bonds)
 def _compile_count_pairs(coupling):
     if isinstance(coupling, types.BaseTuple):
         return lambda coupling: coupling[0].size
@@ -192,8 +193,8 @@ def _compile_couplings_before(coupling, i, values, others):
 
 
 @register_jitable
-def fill_probabilities(couplings, beta, discount, share, probabilities):
-    """Fill in how probable the tie of each pair is, if the two agree."""
+def fill_bond_probabilities(couplings, beta, discount, share, probabilities):
+    """Fill in the probability that the bond of two points that agree is open."""
     for pair in range(couplings.shape[0]):
         strength = beta * couplings[pair]
         probabilities[pair] = -max(strength - discount, share * strength)
@@ -202,47 +203,47 @@ def fill_probabilities(couplings, beta, discount, share, probabilities):
 
 
 @register_jitable(inline="always")
-def tie_strong(pairs, probabilities, labels, parents, tied, key, n_used):
-    """Tie points that agree at random, pair by pair; return how many numbers are used now.
+def open_strong_bonds(pairs, probabilities, labels, parents, opened, key, n_used):
+    """Open strong bonds one by one; return the next unused position of the stream.
 
-    `tied` is room for the points of as many pairs as there are.
+    `opened` is scratch space for the points of all bonds.
     """
-    n_tied = 0
-    for pair in range(pairs.shape[0]):  # counted, not branched on: a processor cannot guess ties
+    n_opened = 0
+    for pair in range(pairs.shape[0]):  # counted, not branched on: open bonds are hard to predict
         i, j = np.uint32(pairs[pair, 0]), np.uint32(pairs[pair, 1])
-        is_tied = uniform_at(key, n_used + np.uint64(pair)) < probabilities[pair]
-        tied[n_tied, 0], tied[n_tied, 1] = i, j
-        n_tied += is_tied & (labels[i] == labels[j])
-    for k in range(n_tied - 1, -1, -1):  # where couplings ascend, the later ones find it done
-        join_groups(parents, tied[k, 0], tied[k, 1])
+        is_open = uniform_at(key, n_used + np.uint64(pair)) < probabilities[pair]
+        opened[n_opened, 0], opened[n_opened, 1] = i, j
+        n_opened += is_open & (labels[i] == labels[j])
+    for k in range(n_opened - 1, -1, -1):  # the strongest first, which connect most
+        join_clusters(parents, opened[k, 0], opened[k, 1])
     return n_used + np.uint64(pairs.shape[0])
 
 
 @register_jitable(inline="always")
-def tie_weak(ties, rate, labels, parents, key, n_used):
-    """Tie points that agree at random, without a look at each pair.
+def open_weak_bonds(bonds, rate, labels, parents, key, n_used):
+    """Open weak bonds without visiting each.
 
-    Along the line of added couplings ties happen at a constant rate, beta. A pair is tied if any
-    happens on its stretch, which is so with probability 1 - exp(-strength).
+    Along the cumulative couplings, events of a Poisson process have the rate beta. A bond is open
+    if any event falls on it, which has probability 1 - exp(-strength).
     """
-    cumulative, pairs, begins, length = ties
+    cumulative, pairs, begins, length = bonds
     n_pairs = cumulative.shape[0]
-    if n_pairs == 0:
+    if n_pairs == 0 or cumulative[n_pairs - 1] <= 0.0:
         return n_used
-    n_stretches = begins.shape[0] - 1
-    stretches_per_unit = n_stretches / length
+    n_cells = begins.shape[0] - 1
+    cells_per_unit = n_cells / length
     end, place = cumulative[n_pairs - 1], 0.0
     while True:
         place -= math.log(uniform_at(key, n_used)) / rate
         n_used += np.uint64(1)
         if place >= end:
             break
-        stretch = np.uint64(min(np.int64(place * stretches_per_unit), n_stretches - 1))
-        last = min(begins[stretch + np.uint64(1)], n_pairs - 1)
-        pair = first_above(cumulative, begins[stretch], last, place)
+        cell = np.uint64(min(np.int64(place * cells_per_unit), n_cells - 1))
+        last = min(begins[cell + np.uint64(1)], n_pairs - 1)
+        pair = first_above(cumulative, begins[cell], last, place)
         i, j = np.uint32(pairs[pair, 0]), np.uint32(pairs[pair, 1])
         if labels[i] == labels[j]:
-            join_groups(parents, i, j)
+            join_clusters(parents, i, j)
     return n_used
 
 
@@ -259,8 +260,8 @@ def first_above(values, start, end, place):
 
 
 @register_jitable(inline="always")
-def join_groups(parents, i, j):
-    """Make one group of those of two points."""
+def join_clusters(parents, i, j):
+    """Merge the clusters of two points."""
     if parents[i] != parents[j]:
         root = find_root(parents, parents[j])
         parents[find_root(parents, parents[i])] = root
@@ -269,7 +270,7 @@ def join_groups(parents, i, j):
 
 @register_jitable
 def find_root(parents, i):
-    """Find the point that stands for a group, shortening the way there."""
+    """Find the root of a point's cluster, with path halving."""
     while parents[i] != i:
         parents[i] = parents[parents[i]]
         i = parents[i]
@@ -278,7 +279,7 @@ def find_root(parents, i):
 
 @register_jitable
 def draw_cluster_class(external_field, size, uniform):
-    """Draw the class of a group of points by inversion."""
+    """Draw the class of a cluster by inversion."""
     n_classes = external_field.shape[0]
     largest = external_field.max()
     total = 0.0

@@ -1,0 +1,359 @@
+r"""Chains that visit a schedule of thermodynamic states, compiled.
+
+A state is a field (a row of a stack), beta, and a harmonic restraint of the agreement:
+
+.. math:: \log q(y) = \sum_i \alpha_{y_i} + \beta S(y) - \frac{\kappa}{2} (S(y) - s)^2
+
+With kappa = 0 it is the field itself. With kappa > 0 it is the Gaussian ensemble (Challa and
+Hetherington, 1988), or umbrella sampling: where the field has a first-order transition, states
+whose centres s rise from disorder to order have a single mode each, and a chain follows them
+through the agreements that no beta makes probable. Before each Gibbs sweep goes a cluster move;
+under a restraint it is accepted or rejected (Metropolis and Hastings).
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit, types
+from numba.extending import overload, register_jitable
+from numpy.typing import NDArray
+
+from nearfield.field import LabelField
+from nearfield.log_partition.stein import fill_stein
+from nearfield.sampling._random import uniform_at
+from nearfield.sampling._support import add_coupling, move_coupling
+from nearfield.sampling.gibbs import draw_class_at, two_largest, upper_logit
+from nearfield.sampling.swendsen_wang import (
+    STRONG,
+    draw_cluster_class,
+    fill_bond_probabilities,
+    find_root,
+    first_above,
+    index_cumulative,
+    open_strong_bonds,
+    open_weak_bonds,
+)
+
+
+class FieldStack(NamedTuple):
+    """Fields of the same points at several scales, as the kernels take them."""
+
+    coupling: Any  # shape (R, n, n); of sparse fields (R, nnz) with the indices of a CSR array
+    total_coupling: NDArray[np.float64]  # shape (R, n)
+    bond_couplings: NDArray[np.float64]  # shape (R, P): of all pairs, ascending
+    cumulative_couplings: NDArray[np.float64]  # shape (R, P)
+    begins: NDArray[np.int32]  # shape (R, L): an index of the cumulative couplings
+    bonds: NDArray[np.int32]  # shape (R, P, 2): the points of each pair
+    external_field: NDArray[np.float64]  # shape (G,)
+
+    @property
+    def largest_agreements(self) -> NDArray[np.float64]:
+        """The agreement of labels that are all the same, shape (R,)."""
+        return 0.5 * self.total_coupling.sum(axis=1)
+
+
+class Schedule(NamedTuple):
+    """States in the order in which a chain visits them; a draw is recorded at each visit."""
+
+    betas: NDArray[np.float64]  # shape (T,)
+    rows: NDArray[np.int64]  # shape (T,): of the stack
+    stiffness: NDArray[np.float64]  # shape (T,): kappa
+    centres: NDArray[np.float64]  # shape (T,): s
+    n_sweeps: NDArray[np.int64]  # shape (T,)
+
+
+class Draws(NamedTuple):
+    """What chains recorded at each visit."""
+
+    labels: NDArray[np.integer]  # shape (C, T, n)
+    agreements: NDArray[np.float64]  # shape (C, T): at the scale of the state
+    steins: NDArray[np.float64]  # shape (C, T, 2): zero in expectation, see `fill_stein`
+
+
+def stack_fields(fields: list[LabelField]) -> FieldStack:
+    """Prepare fields for the kernels: sparse if all of them are, else dense."""
+    coupling, bonds, unsorted = _stack_couplings(fields)
+    order = np.argsort(unsorted, axis=1)
+    bond_couplings = np.take_along_axis(unsorted, order, axis=1)
+    cumulative = np.cumsum(bond_couplings, axis=1)
+    return FieldStack(
+        coupling,
+        np.stack([field.total_coupling for field in fields]),
+        bond_couplings,
+        cumulative,
+        np.stack([index_cumulative(line) for line in cumulative]),
+        bonds[order],
+        fields[0].external_field,
+    )
+
+
+def pair_couplings(
+    fields: list[LabelField],
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
+    """Return the two points of all pairs, shape (P,), and their couplings, shape (R, P)."""
+    _, bonds, couplings = _stack_couplings(fields)
+    firsts, seconds = np.ascontiguousarray(bonds.T)
+    return firsts, seconds, couplings
+
+
+def _stack_couplings(fields: list[LabelField]) -> tuple[Any, NDArray[np.int32], Any]:
+    """Stack the couplings; list all pairs, of sparse fields those that are coupled anywhere."""
+    if all(field.is_sparse for field in fields):
+        coupling, bonds = _aligned_sparse([field.coupling for field in fields])
+        is_lower = bonds[:, 0] > bonds[:, 1]
+        return coupling, bonds[is_lower], coupling[0][:, is_lower]
+    coupling = np.stack([field.to_dense().coupling for field in fields])
+    bonds = np.stack(np.tril_indices(coupling.shape[1], -1), axis=1).astype(np.int32)
+    return coupling, bonds, coupling[:, bonds[:, 0], bonds[:, 1]]
+
+
+def _aligned_sparse(couplings: list[Any]) -> tuple[Any, NDArray[np.int32]]:
+    """Store sparse couplings on the union of their patterns: data (R, nnz), indices, indptr."""
+    union = sp.csr_array(sum((abs(c) for c in couplings[1:]), start=abs(couplings[0])))
+    union.sort_indices()
+    rows = np.repeat(np.arange(union.shape[0]), np.diff(union.indptr))
+    keys = rows * union.shape[1] + union.indices
+    data = np.zeros((len(couplings), union.nnz))
+    for values, coupling in zip(data, couplings, strict=True):
+        entries = sp.coo_array(coupling)
+        values[np.searchsorted(keys, entries.row * union.shape[1] + entries.col)] = entries.data
+    bonds = np.stack([rows, union.indices], axis=1).astype(np.int32)
+    return (data, union.indices, union.indptr), bonds
+
+
+def run_chains(
+    stack: FieldStack, schedule: Schedule, labels: NDArray[np.integer], keys: NDArray[np.uint64]
+) -> Draws:
+    """Run one chain a key through the schedule.
+
+    Parameters
+    ----------
+    stack : FieldStack
+    schedule : Schedule
+    labels : ndarray, shape (C, n)
+        Where the chains start; overwritten by where they end.
+    keys : ndarray, shape (C,)
+    """
+    n_chains, n_points = labels.shape
+    drawn = np.empty((n_chains, len(schedule.betas), n_points), dtype=labels.dtype)
+    agreements = np.empty(drawn.shape[:2])
+    steins = np.empty((*drawn.shape[:2], 2))
+    for c in range(n_chains):
+        run_chain(*stack, *schedule, labels[c], keys[c], drawn[c], agreements[c], steins[c])
+    return Draws(drawn, agreements, steins)
+
+
+def coupling_row(coupling, row):
+    """Return the coupling of one field of a stack."""
+    if isinstance(coupling, tuple):
+        return coupling[0][row], coupling[1], coupling[2]
+    return coupling[row]
+
+
+@overload(coupling_row, inline="always")
+def _compile_coupling_row(coupling, row):
+    if isinstance(coupling, types.BaseTuple):
+        return lambda coupling, row: (coupling[0][row], coupling[1], coupling[2])
+    return lambda coupling, row: coupling[row]
+
+
+@njit(cache=True, nogil=True)
+def run_chain(
+    coupling,
+    total_coupling,
+    bond_couplings,
+    cumulative_couplings,
+    begins,
+    bonds,
+    external_field,
+    betas,
+    rows,
+    stiffness,
+    centres,
+    n_sweeps,
+    start,
+    key,
+    drawn,
+    agreements,
+    steins,
+):
+    """Run one chain through a schedule, filling in `drawn`, `agreements` and `steins`."""
+    n_points, n_classes = start.shape[0], external_field.shape[0]
+    labels = start.astype(np.int64)
+    support = np.empty((n_classes, n_points))
+    other_support = np.empty_like(support)
+    scratch = np.empty((6, n_points))
+    of_sweep = np.empty((n_classes, 1)), np.empty(n_classes), scratch[0], scratch[1]
+    parents = np.empty(n_points, dtype=np.uint32)
+    classes = np.empty(n_points, dtype=np.int64)
+    before = labels.copy()
+    probabilities = np.empty(bond_couplings.shape[1])
+    opened = np.empty((bond_couplings.shape[1], 2), dtype=np.uint32)
+    position, n_weak, agreement = np.uint64(0), 0, 0.0
+    for stop in range(betas.shape[0]):
+        row, beta = rows[stop], betas[stop]
+        restraint = stiffness[stop], centres[stop]
+        here = coupling_row(coupling, row)
+        if stop > 0 and row == rows[stop - 1] and beta == betas[stop - 1]:
+            pass  # the support and the probabilities are up to date
+        else:
+            if beta > 0.0:
+                n_weak = first_above(bond_couplings[row], 0, bond_couplings.shape[1], STRONG / beta)
+                strong = bond_couplings[row, n_weak:]
+                fill_bond_probabilities(strong, beta, 0.0, 1.0, probabilities[n_weak:])
+            if beta <= 0.0 or restraint[0] > 0.0:
+                sum_support(here, total_coupling[row], labels, support)
+                agreement = agreement_of(labels, support)
+        for _ in range(n_sweeps[stop]):
+            if beta > 0.0:
+                for i in range(n_points):
+                    parents[i] = i
+                    before[i] = labels[i]
+                position = open_strong_bonds(
+                    bonds[row, n_weak:],
+                    probabilities[n_weak:],
+                    labels,
+                    parents,
+                    opened,
+                    key,
+                    position,
+                )
+                cumulative = cumulative_couplings[row]
+                weak = cumulative[:n_weak], bonds[row, :n_weak], begins[row], cumulative[-1]
+                position = open_weak_bonds(weak, beta, labels, parents, key, position)
+                position = recolour(external_field, labels, parents, classes, key, position)
+                sum_support(here, total_coupling[row], labels, support)
+                old_agreement, agreement = agreement, agreement_of(labels, support)
+                if restraint[0] > 0.0:
+                    log_ratio = restraint_energy(old_agreement, restraint)
+                    log_ratio -= restraint_energy(agreement, restraint)
+                    if math.log(uniform_at(key, position)) >= log_ratio:
+                        labels[:] = before
+                        sum_support(here, total_coupling[row], labels, support)
+                        agreement = old_agreement
+                    position += np.uint64(1)
+            agreement, position = sweep_labels(
+                here,
+                external_field,
+                beta,
+                restraint,
+                labels,
+                support,
+                agreement,
+                of_sweep,
+                key,
+                position,
+            )
+        drawn[stop] = labels
+        agreement = agreement_of(labels, support)
+        agreements[stop] = agreement
+        other = row + 1 if row + 1 < bond_couplings.shape[0] else max(row - 1, 0)
+        other_coupling = coupling_row(coupling, other)
+        sum_support(other_coupling, total_coupling[other], labels, other_support)
+        tilt = beta - restraint[0] * (agreement - restraint[1])
+        fill_stein(
+            external_field,
+            tilt,
+            restraint[0],
+            labels,
+            support,
+            other_support,
+            scratch,
+            steins[stop],
+        )
+    start[:] = labels
+
+
+@register_jitable
+def restraint_energy(agreement, restraint):
+    """Return kappa (S - s)^2 / 2."""
+    return 0.5 * restraint[0] * (agreement - restraint[1]) ** 2
+
+
+@register_jitable
+def recolour(external_field, labels, parents, classes, key, position):
+    """Draw a class for every cluster; return the next unused position."""
+    n_points, n_classes = labels.shape[0], external_field.shape[0]
+    for i in range(n_points):
+        classes[i] = 0  # first the size of the cluster
+    is_even = True
+    for g in range(n_classes):
+        is_even = is_even and external_field[g] == external_field[0]
+    for i in range(n_points):
+        labels[i] = find_root(parents, i)
+        classes[labels[i]] += 1
+    for i in range(n_points):
+        if parents[i] == i:
+            uniform = uniform_at(key, position)
+            position += np.uint64(1)
+            if is_even:
+                classes[i] = np.int64(uniform * n_classes)
+            else:
+                classes[i] = draw_cluster_class(external_field, classes[i], uniform)
+    for i in range(n_points):
+        labels[i] = classes[labels[i]]
+    return position
+
+
+@register_jitable
+def sweep_labels(
+    coupling, external_field, beta, restraint, labels, support, agreement, scratch, key, position
+):
+    """Draw every label from its full conditional; return the agreement and the next position.
+
+    A label that changes from class f to g changes the agreement by delta = h_ig - h_if, and
+    log q by alpha_g - alpha_f + (beta - kappa (S - s)) delta - kappa delta^2 / 2.
+    """
+    log_weights, cumulative, uniforms, thresholds = scratch
+    stiffness, centre = restraint
+    n_classes, n_points = support.shape
+    log_n_others = math.log(max(n_classes - 1.0, 1.0))
+    for i in range(n_points):
+        uniforms[i] = uniform_at(key, position + np.uint64(i))
+        thresholds[i] = upper_logit(uniforms[i]) + log_n_others  # as in `class_sweeps`
+    for i in range(n_points):
+        old = labels[i]
+        tilt = beta - stiffness * (agreement - centre)
+        own = support[old, i]
+        for g in range(n_classes):
+            delta = support[g, i] - own
+            log_weights[g, 0] = external_field[g] + (tilt - 0.5 * stiffness * delta) * delta
+        largest, second = two_largest(log_weights, 0)
+        log_weight = log_weights[np.uint64(old), 0]
+        if log_weight - (second if log_weight == largest else largest) > thresholds[i]:
+            continue
+        new = draw_class_at(log_weights, 0, cumulative, largest, old, uniforms[i])
+        if new != old:
+            agreement += support[new, i] - own
+            labels[i] = new
+            move_coupling(coupling, i, support, old, new)
+    return agreement, position + np.uint64(n_points)
+
+
+@register_jitable
+def sum_support(coupling, total_coupling, labels, support):
+    """Fill in the support of every class, shape (G, n): of the largest, what others leave."""
+    n_classes = support.shape[0]
+    counts = np.zeros(n_classes, dtype=np.int64)
+    for i in range(labels.shape[0]):
+        counts[labels[i]] += 1
+    largest = counts.argmax()
+    support[:] = 0.0
+    for i in range(labels.shape[0]):
+        if labels[i] != largest:
+            add_coupling(coupling, i, 1.0, support, labels[i])
+    support[largest] = total_coupling
+    for g in range(n_classes):
+        if g != largest:
+            support[largest] -= support[g]
+
+
+@register_jitable
+def agreement_of(labels, support):
+    """Compute S from the support."""
+    total = 0.0
+    for i in range(labels.shape[0]):
+        total += support[labels[i], i]
+    return 0.5 * total

@@ -1,0 +1,115 @@
+"""Log z and E[S] at any beta of any scale, by reweighting a pool of draws (MBAR)."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearfield.log_partition.bonds import bar_estimates
+from nearfield.log_partition.mbar import make_mixture
+from nearfield.log_partition.pool import N_GROUPS, Pool
+from nearfield.log_partition.reweighting import fill_weights
+from nearfield.log_partition.stein import regression_weights
+
+N_ESTIMATES = 1 + N_GROUPS + 2
+"""From all draws, without each group, and from the forward and the backward visits alone."""
+
+_WORST_OVERLAP = 3.0  # times the error of overlapping states; without overlap it is hundreds
+
+
+class Estimates(NamedTuple):
+    """Log z and E[S] at some betas, estimated from N_ESTIMATES parts of the draws."""
+
+    log_z: NDArray[np.float64]  # shape (N_ESTIMATES, B)
+    slopes: NDArray[np.float64]  # of the same shape
+    n_effective: NDArray[np.float64]  # shape (B,): effective number of draws
+
+
+class Reweighting(NamedTuple):
+    """Draws with what turns them into draws at any state: their weights and mixture densities."""
+
+    log_density: NDArray[np.float64]  # shape (M,)
+    columns: NDArray[np.float64]  # shape (M, N_ESTIMATES)
+    bonds_from: float  # the lowest beta with a BAR estimate; infinite for none
+    is_connected: bool  # False where neighbouring states hardly overlap: no error can be trusted
+
+    def at(self, betas: NDArray[np.float64], agreements: NDArray[np.float64]) -> Estimates:
+        """Estimate log z and E[S] at betas, from the agreements of the draws at the scale, (M,)."""
+        terms = np.empty((len(betas), len(agreements)))
+        log_largest, n_effective = np.empty((2, len(betas)))
+        fill_weights(betas, agreements, self.log_density, terms, log_largest, n_effective)
+        columns = self.columns
+        both = terms @ np.concatenate([columns, columns * agreements[:, None]], axis=1)
+        sums, moments = np.split(both, 2, axis=1)
+        sums = np.maximum(sums, 1e-300)  # a part of the draws may hold none that count
+        log_z = np.log(sums) + log_largest[:, None]
+        return Estimates(log_z.T, (moments / sums).T, n_effective)
+
+
+def reweight(pool: Pool, agreements: NDArray[np.float64], log_z_at_zero: float) -> Reweighting:
+    """Solve for log z of all states of a pool.
+
+    Parameters
+    ----------
+    agreements : ndarray, shape (M, K)
+        At the scales of the pool's states.
+    log_z_at_zero : float
+        Of the pool's first state.
+    """
+    n_states = len(pool.betas)
+    counts = np.bincount(pool.states, minlength=n_states).astype(float)
+    log_potentials = pool.log_potentials(agreements)
+    guess = _log_z_along(pool, log_potentials, counts, log_z_at_zero)
+    weights = _weights_of_parts(pool, n_states)
+    bar = bar_estimates(
+        pool.states, pool.groups, pool.conditional, pool.free, pool.log_highest, N_GROUPS
+    )
+    solution = make_mixture(log_potentials, counts, guess).solve(weights, bar.repeated(2))
+    log_density = solution.log_densities[:, 0]
+    columns = weights * np.exp(log_density[:, None] - solution.log_densities)
+    bonds_from = float(pool.betas[bar.is_known].min(initial=np.inf))
+    usual_error = n_states / np.sqrt(len(log_density))  # of a chain of overlapping states
+    is_connected = solution.independent_error < _WORST_OVERLAP * usual_error
+    return Reweighting(log_density, columns, bonds_from, bool(is_connected))
+
+
+def _weights_of_parts(pool: Pool, n_states: int) -> NDArray[np.float64]:
+    """Weigh the draws in each of N_ESTIMATES parts of them, shape (M, N_ESTIMATES)."""
+    weights = regression_weights(pool.states, pool.groups, pool.steins, n_states)
+    directions = regression_weights(
+        pool.states, pool.is_forward.astype(np.int64), pool.steins, n_states
+    )
+    return np.concatenate([weights, directions[:, 1:]], axis=1)
+
+
+def _log_z_along(pool, log_potentials, counts, log_z_at_zero):
+    r"""Guess log z of each state from the one before it.
+
+    .. math:: \log z_b - \log z_a \approx \tfrac12 \big(E_a + E_b\big)[\log q_b - \log q_a]
+    """
+    order = np.argsort(pool.states, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(int)
+    means = np.add.reduceat(log_potentials[order], starts) / counts[:, None]  # shape (K, K)
+    each, parents = np.arange(len(counts)), pool.parents
+    steps = 0.5 * (
+        means[parents, each] - means[parents, parents] + means[each, each] - means[each, parents]
+    )
+    log_z = np.full(len(counts), log_z_at_zero)
+    for state in each[1:]:
+        log_z[state] = log_z[parents[state]] + steps[state]
+    return log_z
+
+
+def jackknife_error(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the standard error of estimates, shape (N_ESTIMATES, ...), over groups."""
+    return np.sqrt(N_GROUPS - 1.0) * values[1 : 1 + N_GROUPS].std(axis=0)
+
+
+def standard_error(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the standard error of estimates, shape (N_ESTIMATES, ...).
+
+    The jackknife over independent groups, or half of the difference between forward and backward
+    visits where that is larger: hysteresis is shared by all groups.
+    """
+    forward, backward = values[1 + N_GROUPS :]
+    return np.maximum(jackknife_error(values), 0.5 * np.abs(forward - backward))

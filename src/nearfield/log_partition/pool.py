@@ -1,0 +1,186 @@
+"""The pool of draws: labelings drawn at thermodynamic states, as their agreements at all scales."""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from nearfield.field import LabelField
+from nearfield.log_partition.agreements import PairTable
+from nearfield.log_partition.bonds import conditional_and_free_bonds
+from nearfield.log_partition.chains import Schedule, run_chains, stack_fields
+from nearfield.log_partition.scan import labels_at_zero
+from nearfield.log_partition.states import States
+
+N_GROUPS = 8
+"""Independent groups of draws, each left out in turn for the error."""
+
+_N_SWEEPS = 2  # between two draws
+_N_SETTLING = 1  # sweeps more when a chain comes to another state
+_N_RESTRAINED_SETTLING = 2  # the same for a restrained state, which relaxes more slowly
+_LEAST_BONDED = 0.1  # beta; bonds of nearly free fields tell nothing
+_MANY = 512  # labelings, whose agreements are worth a task of their own
+
+
+class FieldAt(Protocol):
+    """A field at each scale."""
+
+    def at(self, scale: float) -> LabelField:
+        """Return the field at a scale."""
+
+
+class Pool(NamedTuple):
+    """All draws so far, and the states that they were drawn at; the first is beta = 0."""
+
+    labelings: NDArray[np.integer]  # shape (M, n)
+    states: NDArray[np.int64]  # shape (M,): where each was drawn
+    groups: NDArray[np.int64]  # shape (M,)
+    is_forward: NDArray[np.bool_]  # shape (M,): on the way from beta = 0
+    agreements: NDArray[np.float64]  # shape (M,): at the scale of the state
+    steins: NDArray[np.float64]  # shape (M, 2): zero in expectation at every state
+    conditional: NDArray[np.float64]  # shape (M,): u of bonds given the labels; nan for none
+    free: NDArray[np.float64]  # shape (M,): u of independent bonds
+    betas: NDArray[np.float64]  # shape (K,), of the states
+    scales: NDArray[np.float64]  # shape (K,)
+    stiffness: NDArray[np.float64]  # shape (K,)
+    centres: NDArray[np.float64]  # shape (K,)
+    log_highest: NDArray[np.float64]  # shape (K,): beta S of labels that are all the same
+    parents: NDArray[np.int64]  # shape (K,): a state before each that overlaps with it
+
+    def __add__(self, other: "Pool") -> "Pool":  # type: ignore[override]
+        """Append draws at other states; beta = 0 is one state for both."""
+        n_more = len(self.betas) - 1
+        states, parents = (np.where(x > 0, x + n_more, 0) for x in (other.states, other.parents))
+        of_states = "betas", "scales", "stiffness", "centres", "log_highest"
+        return self.extended(other._replace(states=states))._replace(
+            parents=np.concatenate([self.parents, parents[1:]]),
+            **{k: np.concatenate([getattr(self, k), getattr(other, k)[1:]]) for k in of_states},
+        )
+
+    def extended(self, other: "Pool") -> "Pool":
+        """Append draws at the same states."""
+        of_draws = Pool._fields[: Pool._fields.index("betas")]
+        return self._replace(
+            **{k: np.concatenate([getattr(self, k), getattr(other, k)]) for k in of_draws}
+        )
+
+    def log_potentials(self, agreements: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Log q of all draws in all states, from agreements at the states' scales, (M, K)."""
+        log_q = agreements * self.betas
+        restrained = np.flatnonzero(self.stiffness)
+        if len(restrained):
+            off = agreements[:, restrained] - self.centres[restrained]
+            log_q[:, restrained] -= 0.5 * self.stiffness[restrained] * off**2
+        return log_q
+
+
+def draw_pool(
+    rng: np.random.Generator,
+    family: FieldAt,
+    scales: NDArray[np.float64],
+    states: States,
+    n_draws: NDArray[np.int64],
+    bonds_from: float,
+    n_jobs: int | None,
+) -> Pool:
+    """Run a chain for each group and schedule, with so many draws at each visit of a state.
+
+    From the beta `bonds_from` on bonds are drawn too, but for rungs and restrained states. A
+    stream a group, so that the draws do not depend on `n_jobs`.
+    """
+    sampled, row_in_stack = np.unique(states.rows, return_inverse=True)
+    fields = [family.at(scales[row]) for row in sampled]
+    stack = stack_fields(fields)
+    visits = [np.repeat(visited, n_draws[visited]) for visited in states.schedules]
+    schedules = [
+        Schedule(
+            states.betas[v],
+            row_in_stack[v],
+            states.stiffness[v],
+            states.centres[v],
+            _sweeps_at(v, states),
+        )
+        for v in visits
+    ]
+
+    def draw_group(stream):
+        parts = []
+        for schedule in schedules:
+            keys = stream.integers(0, 2**64, dtype=np.uint64, size=1)
+            start = labels_at_zero(stream, fields[0], 1)
+            parts.append(run_chains(stack, schedule, start, keys))
+        return [np.concatenate(arrays, axis=1)[0] for arrays in zip(*parts, strict=True)]
+
+    with Parallel(n_jobs=n_jobs, prefer="threads") as parallel:
+        drawn = parallel(delayed(draw_group)(stream) for stream in rng.spawn(N_GROUPS))
+    labelings, agreements, steins = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
+    each = np.tile(np.concatenate(visits), N_GROUPS)
+    is_forward = np.concatenate([np.arange(len(v)) < len(v) // 2 for v in visits])
+    is_bonded = ~states.is_rung & (states.stiffness == 0.0)
+    is_bonded &= states.betas >= max(bonds_from, _LEAST_BONDED)
+    to_bond = np.flatnonzero(is_bonded)
+    conditional, free = np.full((2, len(each)), np.nan)
+    keys = rng.integers(0, 2**64, dtype=np.uint64, size=(len(to_bond), 2))
+
+    def draw_bonds(state, keys):
+        here = np.flatnonzero(each == state)
+        where = stack, row_in_stack[state], states.betas[state]
+        bonds = conditional_and_free_bonds(*where, labelings[here], tuple(keys))
+        conditional[here], free[here] = bonds
+
+    with Parallel(n_jobs=n_jobs, prefer="threads", require="sharedmem") as parallel:
+        parallel(delayed(draw_bonds)(*task) for task in zip(to_bond, keys, strict=True))
+    return Pool(
+        labelings,
+        each,
+        np.repeat(np.arange(N_GROUPS), len(each) // N_GROUPS),
+        np.tile(is_forward, N_GROUPS),
+        agreements,
+        steins,
+        conditional,
+        free,
+        states.betas,
+        scales[states.rows],
+        states.stiffness,
+        states.centres,
+        states.betas * stack.largest_agreements[row_in_stack],
+        states.parents,
+    )
+
+
+def _sweeps_at(visits: NDArray[np.int64], states: States) -> NDArray[np.int64]:
+    is_new = np.concatenate([[True], np.diff(visits) != 0])
+    is_restrained = states.stiffness[visits] > 0.0
+    return _N_SWEEPS + is_new * (_N_SETTLING + _N_RESTRAINED_SETTLING * is_restrained)
+
+
+class AgreementTable:
+    """Agreements of a growing pool at a growing set of scales; nothing is computed twice."""
+
+    def __init__(self, family: FieldAt, n_jobs: int | None) -> None:
+        self.family, self.n_jobs = family, n_jobs
+        self.scales = np.empty(0)
+        self.values = np.empty((0, 0))
+
+    def at(
+        self, labelings: NDArray[np.integer], scales: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the agreements of all labelings, shape (M, R); those known come first."""
+        wanted, column = np.unique(scales, return_inverse=True)
+        values = np.empty((len(labelings), len(wanted)))
+        known = np.isin(wanted, self.scales)
+        n_known = len(self.values)
+        values[:n_known, known] = self.values[:, np.searchsorted(self.scales, wanted[known])]
+        values[:n_known, ~known] = self._compute(labelings[:n_known], wanted[~known])
+        values[n_known:] = self._compute(labelings[n_known:], wanted)
+        self.scales, self.values = wanted, values
+        return values[:, column]
+
+    def _compute(self, labelings, scales):
+        if len(labelings) == 0 or len(scales) == 0:
+            return np.empty((len(labelings), len(scales)))
+        pairs = PairTable.from_fields([self.family.at(scale) for scale in scales])
+        with Parallel(n_jobs=self.n_jobs, prefer="threads") as parallel:
+            parts = np.array_split(labelings, min(N_GROUPS, 1 + len(labelings) // _MANY))
+            return np.concatenate(parallel(delayed(pairs.agreements)(part) for part in parts))
