@@ -537,3 +537,14 @@ def test_a_million_points_fit_in_two_gigabytes():
         [sys.executable, "-c", _MEMORY_RUN], capture_output=True, text=True, check=True
     )
     assert int(run.stdout) < 2e9
+
+
+@pytest.mark.parametrize("beta", [700.0, 3_000.0, 1e6])
+def test_a_large_beta_gives_the_class_of_largest_support(beta):
+    points, labels = three_classes(40)
+    new = np.random.default_rng(5).normal(size=(30, 3))
+    distances, to_new = distance_matrix(points), distance_matrix(new, points)
+    family = family_of("gaussian", distances)
+    predictor = predictor_of(posterior_of("gaussian", [beta], [0.7]), family, labels)
+    expected = softmax(beta * dense_support(family, labels, to_new, 0.7, "joint"), axis=1)
+    np.testing.assert_allclose(predictor.probabilities(to_new), expected, atol=1e-7)

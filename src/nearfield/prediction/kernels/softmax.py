@@ -29,10 +29,9 @@ def mean_softmax(support, nodes, external_field, probabilities):
     odds, total = np.empty((n_classes, n_nodes)), np.empty(n_nodes)
     for i in range(support.shape[0]):
         fill_odds(support[i], nodes, external_field, odds, total)
-        probabilities[i, 0] = dot(nodes.weights, odds[0])
-        odds[0] *= nodes.weights
-        for g in range(1, n_classes):
-            probabilities[i, g] = dot(odds[0], odds[g])
+        total[:] = nodes.weights / total
+        for g in range(n_classes):
+            probabilities[i, g] = dot(total, odds[g])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -42,21 +41,34 @@ def node_softmax(support, nodes, external_field, probabilities):
     for i in range(support.shape[0]):
         odds = probabilities[i]
         fill_odds(support[i], nodes, external_field, odds, total)
-        for g in range(1, external_field.shape[0]):
-            odds[g] *= odds[0]
+        for g in range(external_field.shape[0]):
+            odds[g] /= total
 
 
 @register_jitable
 def fill_odds(support, nodes, external_field, odds, total):
-    """Fill in the probability of the first class at each node, then the odds of others to it."""
+    """Fill in the odds of the classes at each node, and their sum.
+
+    The first class has one, or less where the exponential of another logit would overflow.
+    """
     places, coefficients, betas, _ = nodes
-    total[:] = 1.0
+    total[:] = _LARGEST_LOGIT
     for g in range(1, external_field.shape[0]):
         constant = external_field[g] - external_field[0]
         fill_logits(support, g, places, coefficients, betas, constant, odds[g])
+        raise_to(odds[g], total)
+    for r in range(total.shape[0]):
+        excess = total[r] - _LARGEST_LOGIT
+        total[r] = 0.0
+        odds[0, r] = 1.0
+        if excess > 0.0:
+            odds[0, r] = exp_of(-excess)
+            for g in range(1, external_field.shape[0]):
+                odds[g, r] -= excess
+    for g in range(1, external_field.shape[0]):
         exponentiate(odds[g], total)
     for r in range(total.shape[0]):
-        odds[0, r] = 1.0 / total[r]
+        total[r] += odds[0, r]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
@@ -71,10 +83,17 @@ def fill_logits(support, g, places, coefficients, betas, constant, logits):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def exponentiate(logits, total):
-    """Replace logits by odds, and add these to the total."""
+def raise_to(logits, largest):
+    """Keep the largest logit of each node."""
     for r in range(logits.shape[0]):
-        logits[r] = exp_of(min(logits[r], _LARGEST_LOGIT))
+        largest[r] = logits[r] if logits[r] > largest[r] else largest[r]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def exponentiate(logits, total):
+    """Replace logits by their exponentials, and add these to the total."""
+    for r in range(logits.shape[0]):
+        logits[r] = exp_of(logits[r])
         total[r] += logits[r]
 
 
