@@ -13,7 +13,7 @@ from nearfield.datasets import load_crabs, load_iris, load_wine
 from nearfield.distances import distance_matrix
 from nearfield.field import NeighborFamily
 from nearfield.field.enumeration import label_distribution
-from nearfield.inference import Exchange, PathSampling, Priors, _stage, path_sampling
+from nearfield.inference import Exchange, PathSampling, Priors, _posterior_estimate, path_sampling
 from nearfield.inference._priors import default_priors
 from nearfield.log_partition import Estimates, Reweighting
 
@@ -235,7 +235,7 @@ def test_exchange_has_the_same_posterior(load):
 
 
 def test_a_run_that_needs_more_draws_says_so(rng, monkeypatch):
-    monkeypatch.setattr(_stage, "_MIN_EFFECTIVE", 1e9)
+    monkeypatch.setattr(_posterior_estimate, "_MIN_EFFECTIVE", 1e9)
     family = tiny_family("k")
     with pytest.warns(ConvergenceWarning, match="Raise n_draws"):
         PathSampling(n_draws=1).infer(rng, family, tiny_labels(family), tiny_priors(family))

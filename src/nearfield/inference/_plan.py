@@ -17,7 +17,7 @@ _N_GAP_ROWS = 3
 _QUARTERS = np.arange(4) / 4.0
 
 
-class Spread(NamedTuple):
+class Spacing(NamedTuple):
     """How densely states are placed."""
 
     n_rows: int
@@ -30,7 +30,7 @@ def plan_draws(
     problem: Problem,
     rule: ScaleRule,
     rows: list[ScaleRow],
-    spread: Spread,
+    spacing: Spacing,
     row_needs: NDArray[np.float64] | None = None,
 ) -> States:
     """Place states and schedules, on both sides of beta = 0 if the posterior is there.
@@ -45,7 +45,7 @@ def plan_draws(
     log_scale = rule.log_priors - rule.log_weights
     if not problem.family.is_discrete:
         log_scale = log_scale + np.log(rule.scales)
-    sides = {sign: _side_ranges(problem, rows, sign, spread.drop) for sign in (1, -1)}
+    sides = {sign: _side_ranges(problem, rows, sign, spacing.drop) for sign in (1, -1)}
     heights = {
         sign: np.array([part.log_height for part in ranges]) + log_scale
         for sign, ranges in sides.items()
@@ -65,11 +65,11 @@ def plan_draws(
     for sign, need in needs.items():
         if need.any():
             # A field with a transition varies little with the scale, and needs many states.
-            n_most = spread.n_rows if all(row.curve.gap is None for row in rows) else _N_GAP_ROWS
+            n_most = spacing.n_rows if all(row.curve.gap is None for row in rows) else _N_GAP_ROWS
             n_rows = max(round(n_most * need.sum() / total), 2)
             chosen = _spread_rows(need, n_rows)
             ladder_row = chosen[np.argmax(heights[sign][chosen])]
-            _add_side(builder, sign, rows, chosen, ladder_row, sides[sign], spread)
+            _add_side(builder, sign, rows, chosen, ladder_row, sides[sign], spacing)
     return builder.finish()
 
 
@@ -127,21 +127,21 @@ def _spread_rows(need, n_rows):
     return candidates[np.unique(np.abs(cumulative - levels[:, None]).argmin(axis=1))]
 
 
-def _add_side(builder: StateBuilder, sign, rows, chosen, ladder_row, ranges, spread) -> None:
+def _add_side(builder: StateBuilder, sign, rows, chosen, ladder_row, ranges, spacing) -> None:
     """Add a ladder on one side of zero, and schedules from its end, up and down the scales."""
     found = ranges[ladder_row]
     foot = found.low if sign > 0 else found.high
     ladder = [0]
     if foot != 0.0:
         curve = rows[ladder_row].curve
-        ladder = add_ladder(builder, ladder_row, curve, foot, spread.rung_spacing)
+        ladder = add_ladder(builder, ladder_row, curve, foot, spacing.rung_spacing)
     to_order = _Block([], 0, 0)  # the first block of states, which may lead from phase to phase
     for part in (chosen[chosen >= ladder_row], chosen[chosen < ladder_row][::-1]):
         visited, last = list(ladder), to_order
         phase = to_order.first_phase
         for turn, row in enumerate(part):
             low, high, _ = ranges[row]
-            placed = place_states(rows[row].curve, low, high, spread.spacing, n_least=3)
+            placed = place_states(rows[row].curve, low, high, spacing.spacing, n_least=3)
             placed = placed.part((placed.betas != 0.0) | (placed.stiffness > 0.0))
             # Turn by turn away from zero and back towards it.
             step = sign if turn % 2 == 0 else -sign

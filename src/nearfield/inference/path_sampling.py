@@ -6,10 +6,12 @@
 3. All draws together give log z (`nearfield.log_partition`) at scales and betas placed anew where
    the posterior is (`_panels`, `_cells`, `_grid`).
 4. More draws where log z rests on too few effective ones, or where the posterior means are not
-   known to the tolerance; then the posterior, the evidence, and the errors of both (`_stage`).
+   known to the tolerance; then the posterior, the evidence, and the errors of both
+   (`_posterior_estimate`).
 """
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,12 +22,12 @@ from nearfield._checks import check_generator, check_positive, check_whole
 from nearfield._threads import one_blas_thread
 from nearfield.field import FieldFamily
 from nearfield.inference._border import check_problem
-from nearfield.inference._plan import Spread
+from nearfield.inference._plan import Spacing
 from nearfield.inference._posterior import Posterior
+from nearfield.inference._posterior_estimate import PosteriorEstimate, ScaleRows, scan_posterior
 from nearfield.inference._priors import Priors
 from nearfield.inference._problem import Problem
 from nearfield.inference._progress import progress
-from nearfield.inference._stage import Outlook, Stage, rough_outlook
 from nearfield.log_partition import N_GROUPS, AgreementTable, Pool, States, draw_pool
 
 _MAX_ROUNDS = 6
@@ -35,7 +37,7 @@ _HELD_BACK = 0.65  # anchors of few draws count for less than those of many will
 _LOWEST_BETA = -1e4
 _MOST_OUTSIDE = 0.01
 _IMPOSSIBLE = 0.5  # a log probability that is not below zero by chance alone
-_ROUGH_SPREAD = Spread(n_rows=8, drop=7.0, spacing=1.8, rung_spacing=1.8)
+_ROUGH_SPACING = Spacing(n_rows=8, drop=7.0, spacing=1.8, rung_spacing=1.8)
 _N_SMOOTH_ROWS, _N_STEP_ROWS = 10, 16
 _DROP, _SPACING = 5.0, 1.2
 
@@ -139,60 +141,54 @@ class PathSampling:
     def _run(self, rng, problem: Problem, n_jobs, advance) -> Posterior:
         table = AgreementTable(problem.family, n_jobs)
 
-        def draw(outlook: Outlook, plan: States, n_draws, n_rung_draws, bonds_from) -> Pool:
-            counts, scales = np.where(plan.is_rung, n_rung_draws, n_draws), outlook.rule.scales
+        def draw(scale_rows: ScaleRows, plan: States, n_draws, n_rung_draws, bonds_from) -> Pool:
+            counts, scales = np.where(plan.is_rung, n_rung_draws, n_draws), scale_rows.rule.scales
             return draw_pool(rng, problem.family, scales, plan, counts, bonds_from, n_jobs)
 
-        outlook = rough_outlook(rng, problem, n_jobs)
+        scale_rows = scan_posterior(rng, problem, n_jobs)
         advance()
-        pool = draw(outlook, outlook.plan(_ROUGH_SPREAD), 1, 1, 0.0)
-        stage = outlook.improved(pool, table)
-        outlook, outside = stage.narrowed(self.scale_density)
+        pool = draw(scale_rows, scale_rows.plan(_ROUGH_SPACING), 1, 1, 0.0)
+        estimate = scale_rows.improved(pool, table)
+        scale_rows, outside = estimate.narrowed(self.scale_density)
         advance()
         table = AgreementTable(problem.family, n_jobs)  # of the draws from here on
-        spread = self._spread(problem)
-        plan = outlook.plan(spread)
-        bonds_from = stage.bonds_from
+        spacing = self._spacing(problem)
+        plan = scale_rows.plan(spacing)
+        bonds_from = estimate.bonds_from
         n_rough, n_rung_draws = len(pool.states) / (2 * N_GROUPS * len(plan.betas)), self.n_draws
         if np.isfinite(bonds_from):
             n_rough *= _HELD_BACK
-            n_rung_draws = int(np.ceil(0.5 * n_rung_draws))  # log z hangs less on the ladder
-        n_drawn = min(self._n_wanted(stage, n_rough), _MOST_AT_FIRST * self.n_draws)
-        pool = draw(outlook, plan, n_drawn, n_rung_draws, bonds_from)
+            n_rung_draws = int(np.ceil(0.5 * n_rung_draws))  # log z depends less on the ladder
+        n_drawn = min(self._n_wanted(estimate, n_rough), _MOST_AT_FIRST * self.n_draws)
+        pool = draw(scale_rows, plan, n_drawn, n_rung_draws, bonds_from)
         for _ in range(_MAX_ROUNDS):
-            stage = outlook.improved(pool, table)
-            outlook, needs = stage.outlook, stage.row_needs()
+            estimate = scale_rows.improved(pool, table)
+            scale_rows, needs = estimate.scale_rows, estimate.row_needs()
             advance()
-            n_more = self._n_wanted(stage, n_drawn) - n_drawn
+            n_more = self._n_wanted(estimate, n_drawn) - n_drawn
             if needs.max() > 1.0:
-                elsewhere = outlook.plan(spread, needs)
-                pool = pool + draw(outlook, elsewhere, self.n_draws, n_rung_draws, bonds_from)
+                elsewhere = scale_rows.plan(spacing, needs)
+                pool = pool + draw(scale_rows, elsewhere, self.n_draws, n_rung_draws, bonds_from)
             elif n_more > _WORTH_A_ROUND * n_drawn:
-                pool = pool.extended(draw(outlook, plan, n_more, n_rung_draws, bonds_from))
+                pool = pool.extended(draw(scale_rows, plan, n_more, n_rung_draws, bonds_from))
                 n_drawn += n_more
             else:
                 break
-        if needs.max() > 1.0:
-            _warn(needs.max())
-        outside = min(outside + stage.mass_below(), 1.0)
-        if outside > _MOST_OUTSIDE:
-            _warn_of_mass_outside(outside, problem.beta_support[0])
-        if not (stage.is_connected and stage.is_crossed()):
-            _warn_of_transition()
-        elif stage.highest_log_likelihood() > _IMPOSSIBLE:
-            _warn_of_frozen_chains()
-        return stage.posterior(outside)
+        outside = min(outside + estimate.mass_below(), 1.0)
+        for message in _complaints(estimate, float(needs.max()), outside):
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)  # whoever called infer
+        return estimate.posterior(outside)
 
-    def _n_wanted(self, stage: Stage, n_drawn: float) -> int:
-        """How many draws a visit bring the errors below the tolerance, if so many gave a stage."""
-        short = max((stage.relative_errors() / self.tolerance).max(), 1.0)
+    def _n_wanted(self, estimate: PosteriorEstimate, n_drawn: float) -> int:
+        """Return the draws a visit that bring the errors of an estimate below the tolerance."""
+        short = max((estimate.relative_errors() / self.tolerance).max(), 1.0)
         n_wanted = np.ceil(n_drawn * (1.1 * short**2 if short > 1.0 else 1.0))
         return int(np.clip(n_wanted, self.n_draws, _MOST_DRAWS * self.n_draws))
 
-    def _spread(self, problem: Problem) -> Spread:
+    def _spacing(self, problem: Problem) -> Spacing:
         n_rows = _N_SMOOTH_ROWS if problem.family.is_smooth else _N_STEP_ROWS
         spacing = _SPACING / self.beta_density
-        return Spread(int(np.ceil(n_rows * self.scale_density)), _DROP, spacing, spacing)
+        return Spacing(int(np.ceil(n_rows * self.scale_density)), _DROP, spacing, spacing)
 
 
 def _check_reach(problem: Problem) -> None:
@@ -206,40 +202,29 @@ def _check_reach(problem: Problem) -> None:
         )
 
 
-def _warn_of_mass_outside(mass: float, low: float) -> None:
-    warnings.warn(
-        f"Up to {mass:.2g} of the posterior may be outside of the scales and of beta >= {low:.3g} "
-        "that were looked at. Give priors with lighter tails.",
-        ConvergenceWarning,
-        stacklevel=4,  # whoever called infer
-    )
-
-
-def _warn_of_frozen_chains() -> None:
-    warnings.warn(
-        "The likelihood comes out above one at some beta below zero: chains froze there without "
-        "finding labels that agree as little as the given ones, and the posterior is wrong. Give "
-        "a prior of beta that is narrower or cut at zero.",
-        ConvergenceWarning,
-        stacklevel=4,  # whoever called infer
-    )
-
-
-def _warn_of_transition() -> None:
-    warnings.warn(
-        "The field has a first-order transition that the chains did not cross: log z beyond it, "
-        "and with it the posterior, may be wrong by more than the errors say. Raise n_draws, or "
-        "give a prior of beta on one side of the transition.",
-        ConvergenceWarning,
-        stacklevel=4,  # whoever called infer
-    )
-
-
-def _warn(need: float) -> None:
-    warnings.warn(
-        f"After {_MAX_ROUNDS} rounds of draws log z still rests on too few of them, by a factor "
-        f"of {need**2:.1f}, at some scale where the posterior is; its errors may be too small. "
-        "Raise n_draws, or compare with Exchange.",
-        ConvergenceWarning,
-        stacklevel=4,  # whoever called infer
-    )
+def _complaints(estimate: PosteriorEstimate, need: float, outside_mass: float) -> Iterator[str]:
+    """Say why a posterior may be wrong by more than its errors, and what to do."""
+    if need > 1.0:
+        yield (
+            f"After {_MAX_ROUNDS} rounds of draws log z still rests on too few of them, by a "
+            f"factor of {need**2:.1f}, at some scale where the posterior is; its errors may be too "
+            "small. Raise n_draws, or compare with Exchange."
+        )
+    if outside_mass > _MOST_OUTSIDE:
+        low = estimate.scale_rows.problem.beta_support[0]
+        yield (
+            f"Up to {outside_mass:.2g} of the posterior may be outside of the scales and of "
+            f"beta >= {low:.3g} that were sampled. Give priors with lighter tails."
+        )
+    if not (estimate.is_connected and estimate.is_crossed()):
+        yield (
+            "The field has a first-order transition that the chains did not cross: log z beyond "
+            "it, and with it the posterior, may be wrong by more than the errors say. Raise "
+            "n_draws, or give a prior of beta on one side of the transition."
+        )
+    elif estimate.highest_log_likelihood() > _IMPOSSIBLE:
+        yield (
+            "The likelihood comes out above one at some beta below zero: chains froze there "
+            "without finding labels that agree as little as the given ones, and the posterior is "
+            "wrong. Give a prior of beta that is narrower or cut at zero."
+        )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from nearfield.field import LabelField
 from nearfield.log_partition.agreements import PairTable
 from nearfield.log_partition.bonds import conditional_and_free_bonds
-from nearfield.log_partition.chains import Schedule, run_chains, stack_fields
+from nearfield.log_partition.chains import FieldStack, Schedule, run_chains, stack_fields
 from nearfield.log_partition.scan import labels_at_zero
 from nearfield.log_partition.states import States
 
@@ -117,20 +117,9 @@ def draw_pool(
     labelings, agreements, steins = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
     each = np.tile(np.concatenate(visits), N_GROUPS)
     is_forward = np.concatenate([np.arange(len(v)) < len(v) // 2 for v in visits])
-    is_bonded = ~states.is_rung & (states.stiffness == 0.0)
-    is_bonded &= states.betas >= max(bonds_from, _LEAST_BONDED)
-    to_bond = np.flatnonzero(is_bonded)
-    conditional, free = np.full((2, len(each)), np.nan)
-    keys = rng.integers(0, 2**64, dtype=np.uint64, size=(len(to_bond), 2))
-
-    def draw_bonds(state, keys):
-        here = np.flatnonzero(each == state)
-        where = stack, row_in_stack[state], states.betas[state]
-        bonds = conditional_and_free_bonds(*where, labelings[here], tuple(keys))
-        conditional[here], free[here] = bonds
-
-    with Parallel(n_jobs=n_jobs, prefer="threads", require="sharedmem") as parallel:
-        parallel(delayed(draw_bonds)(*task) for task in zip(to_bond, keys, strict=True))
+    conditional, free = _draw_bonds(
+        rng, stack, states, row_in_stack, labelings, each, bonds_from, n_jobs
+    )
     return Pool(
         labelings,
         each,
@@ -147,6 +136,27 @@ def draw_pool(
         states.betas * stack.largest_agreements[row_in_stack],
         states.parents,
     )
+
+
+def _draw_bonds(
+    rng, stack: FieldStack, states: States, row_in_stack, labelings, each, bonds_from, n_jobs
+):
+    """Draw bonds at the states whose log z these tell; nan at all others."""
+    is_bonded = ~states.is_rung & (states.stiffness == 0.0)
+    is_bonded &= states.betas >= max(bonds_from, _LEAST_BONDED)
+    to_bond = np.flatnonzero(is_bonded)
+    conditional, free = np.full((2, len(each)), np.nan)
+    keys = rng.integers(0, 2**64, dtype=np.uint64, size=(len(to_bond), 2))
+
+    def draw(state, keys):
+        here = np.flatnonzero(each == state)
+        where = stack, row_in_stack[state], states.betas[state]
+        bonds = conditional_and_free_bonds(*where, labelings[here], tuple(keys))
+        conditional[here], free[here] = bonds
+
+    with Parallel(n_jobs=n_jobs, prefer="threads", require="sharedmem") as parallel:
+        parallel(delayed(draw)(*task) for task in zip(to_bond, keys, strict=True))
+    return conditional, free
 
 
 def _sweeps_at(visits: NDArray[np.int64], states: States) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""What path sampling knows at some point: log z at the scales of a rule, ever better."""
+"""The posterior by quadrature, from log z at the scales of a rule; improved as draws come in."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from nearfield.inference._grid import (
     rows_of,
 )
 from nearfield.inference._panels import panel_rule, scale_bounds
-from nearfield.inference._plan import Spread, plan_draws
+from nearfield.inference._plan import Spacing, plan_draws
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._problem import Problem
 from nearfield.inference._quadrature import ScaleRule, every_k, rule_error, scan_rule
@@ -41,8 +41,8 @@ _MIN_WEIGHT = 1e-9  # of a node
 _SAME = 1e-6  # agreements that differ by less are the same
 
 
-class Outlook(NamedTuple):
-    """What is known of log z at the scales of a rule, before draws are used for it."""
+class ScaleRows(NamedTuple):
+    """Log z at the scales of a rule, as far as it is known."""
 
     problem: Problem
     rule: ScaleRule
@@ -50,19 +50,19 @@ class Outlook(NamedTuple):
     rough: list[ScaleRow]  # the same, from the scan alone
     agreements: NDArray[np.float64]  # of the observed labels, shape (R,)
 
-    def at(self, rule: ScaleRule) -> "Outlook":
+    def at(self, rule: ScaleRule) -> "ScaleRows":
         """Move to other scales, with what is known there by interpolation."""
         rows, rough = (
             [row_between(self.rule.scales, known, scale) for scale in rule.scales]
             for known in (self.rows, self.rough)
         )
-        return Outlook(self.problem, rule, rows, rough, _observed(self.problem, rule))
+        return ScaleRows(self.problem, rule, rows, rough, _observed(self.problem, rule))
 
-    def plan(self, spread: Spread, row_needs: NDArray[np.float64] | None = None) -> States:
+    def plan(self, spacing: Spacing, row_needs: NDArray[np.float64] | None = None) -> States:
         """Plan draws over the posterior, as far as it is known."""
-        return plan_draws(self.problem, self.rule, self.rows, spread, row_needs)
+        return plan_draws(self.problem, self.rule, self.rows, spacing, row_needs)
 
-    def improved(self, pool: Pool, table: AgreementTable) -> "Stage":
+    def improved(self, pool: Pool, table: AgreementTable) -> "PosteriorEstimate":
         """Estimate log z anew from a pool of draws."""
         knots = place_knots(self.problem, self.rows)
         n_rows = len(self.rule.scales)
@@ -71,13 +71,13 @@ class Outlook(NamedTuple):
         estimates = estimate_at_knots(reweighting, at_all[:, :n_rows], knots)
         nodes = integrate(self.problem, self.rule, self.agreements, knots, estimates)
         rows = rows_of(knots, estimates, self.agreements, self.rough)
-        return Stage(self._replace(rows=rows), estimates, nodes, *reweighting[2:])
+        return PosteriorEstimate(self._replace(rows=rows), estimates, nodes, *reweighting[2:])
 
 
-class Stage(NamedTuple):
+class PosteriorEstimate(NamedTuple):
     """Log z at the scales of a rule, and the posterior that follows."""
 
-    outlook: Outlook
+    scale_rows: ScaleRows
     estimates: Estimates
     nodes: Nodes
     bonds_from: float  # the lowest beta with a BAR estimate
@@ -88,35 +88,37 @@ class Stage(NamedTuple):
         log_masses = self.nodes.log_masses[0]
         largest = log_masses.max()
         sums = np.bincount(
-            self.nodes.rows, np.exp(log_masses - largest), len(self.outlook.rule.scales)
+            self.nodes.rows, np.exp(log_masses - largest), len(self.scale_rows.rule.scales)
         )
         return np.log(np.maximum(sums, 1e-300)) + largest
 
-    def narrowed(self, density: float) -> tuple[Outlook, float]:
+    def narrowed(self, density: float) -> tuple[ScaleRows, float]:
         """Move to scales placed where the posterior is; return also the mass left outside."""
-        problem, totals = self.outlook.problem, self.totals()
-        bounds = scale_bounds(problem, self.outlook.rule, totals, _DROP)
+        problem, totals = self.scale_rows.problem, self.totals()
+        bounds = scale_bounds(problem, self.scale_rows.rule, totals, _DROP)
         if problem.family.is_discrete:
             rule = every_k(problem.family, problem.priors, *bounds)
         elif problem.family.is_smooth:
             n_scales = int(np.ceil(_N_SMOOTH * density))
-            rule = panel_rule(problem, self.outlook.rule, totals, bounds, n_scales)
+            rule = panel_rule(problem, self.scale_rows.rule, totals, bounds, n_scales)
         else:
             cells = cell_rule(problem, bounds)
             guessed = cell_totals(
                 problem,
                 cells,
                 _observed(problem, cells),
-                self.outlook.rule.scales,
+                self.scale_rows.rule.scales,
                 self._row_masses(),
             )
             rule = merged_rule(problem, cells, guessed, int(np.ceil(_N_STEPS * density)))
-        is_outside = (self.outlook.rule.scales < bounds[0]) | (self.outlook.rule.scales > bounds[1])
+        is_outside = (self.scale_rows.rule.scales < bounds[0]) | (
+            self.scale_rows.rule.scales > bounds[1]
+        )
         outside = np.exp(totals - logsumexp(totals))[is_outside].sum()
-        return self.outlook.at(rule), float(outside)
+        return self.scale_rows.at(rule), float(outside)
 
     def _row_masses(self) -> list[RowMasses]:
-        rule, agreements = self.outlook.rule, self.outlook.agreements
+        rule, agreements = self.scale_rows.rule, self.scale_rows.agreements
         masses = []
         for row, (log_prior, agreement) in enumerate(zip(rule.log_priors, agreements, strict=True)):
             is_row = self.nodes.rows == row
@@ -128,7 +130,7 @@ class Stage(NamedTuple):
         """Return how much more each row needs draws than it has, shape (R,); one for enough."""
         log_masses = self.nodes.log_masses[0]
         heavy = log_masses > log_masses.max() - _HEAVY
-        n_effective = np.full(len(self.outlook.rule.scales), np.inf)
+        n_effective = np.full(len(self.scale_rows.rule.scales), np.inf)
         found = self.estimates.n_effective[self.nodes.knots[heavy]]
         np.minimum.at(n_effective, self.nodes.rows[heavy], found)
         return np.sqrt(_MIN_EFFECTIVE / np.clip(n_effective, 1.0, _MIN_EFFECTIVE))
@@ -143,7 +145,7 @@ class Stage(NamedTuple):
         return log_evidence, weights, weights @ self._places()
 
     def _places(self) -> NDArray[np.float64]:
-        return np.stack([self.nodes.betas, self.outlook.rule.scales[self.nodes.rows]], axis=1)
+        return np.stack([self.nodes.betas, self.scale_rows.rule.scales[self.nodes.rows]], axis=1)
 
     def relative_errors(self) -> NDArray[np.float64]:
         """Return the errors of the two means as parts of the standard deviations."""
@@ -154,7 +156,7 @@ class Stage(NamedTuple):
 
     def is_crossed(self) -> bool:
         """Tell whether all transitions that were found at these scales were crossed."""
-        return all(row.curve.is_crossed for row in self.outlook.rows)
+        return all(row.curve.is_crossed for row in self.scale_rows.rows)
 
     def mass_below(self) -> float:
         """Bound the posterior mass at betas below those looked at.
@@ -162,7 +164,7 @@ class Stage(NamedTuple):
         Log z is convex, so that the likelihood of a row, if it falls towards the lowest beta, is
         at most what it is there by a straight continuation of log z.
         """
-        problem, rule, rows, *_ = self.outlook
+        problem, rule, rows, *_ = self.scale_rows
         if problem.mass_below == 0.0:
             return 0.0
         low = problem.beta_support[0]
@@ -182,18 +184,18 @@ class Stage(NamedTuple):
         log_masses = self.nodes.log_masses[0]
         heavy = log_masses > log_masses.max() - _HEAVY
         rows, betas = self.nodes.rows[heavy], self.nodes.betas[heavy]
-        known = self.outlook.rows
+        known = self.scale_rows.rows
         largest = max(
             known[row].log_likelihood(betas[rows == row]).max() for row in np.unique(rows)
         )
-        return float(largest) + self.outlook.problem.log_external
+        return float(largest) + self.scale_rows.problem.log_external
 
     def _rule_error(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
         """Estimate the errors of the means that the rule over scales makes, shape (2,)."""
-        rule, rows, betas = self.outlook.rule, self.nodes.rows, self.nodes.betas
+        rule, rows, betas = self.scale_rows.rule, self.nodes.rows, self.nodes.betas
         mass = np.maximum(np.bincount(rows, weight, len(rule.scales)), 1e-300)
         beta_means = np.bincount(rows, weight * betas, len(rule.scales)) / mass
-        return rule_error(self.outlook.problem.family, rule, self.totals(), beta_means)
+        return rule_error(self.scale_rows.problem.family, rule, self.totals(), beta_means)
 
     def posterior(self, outside_mass: float) -> Posterior:
         """Make the record, with errors from leaving out each group of draws."""
@@ -204,7 +206,7 @@ class Stage(NamedTuple):
             betas,
             scales,
             weights[0, keep] / weights[0, keep].sum(),
-            self.outlook.problem.family.scale_name,
+            self.scale_rows.problem.family.scale_name,
             log_evidence=float(log_evidence[0]),
             log_evidence_error=float(standard_error(log_evidence)),
             mean_error=np.hypot(standard_error(means), self._rule_error(weights[0])),
@@ -212,7 +214,7 @@ class Stage(NamedTuple):
         )
 
 
-def rough_outlook(rng: np.random.Generator, problem: Problem, n_jobs: int | None) -> Outlook:
+def scan_posterior(rng: np.random.Generator, problem: Problem, n_jobs: int | None) -> ScaleRows:
     """Scan all scales roughly, and place scales where the posterior may be."""
     family = problem.family
     rule = scan_rule(family, problem.priors, _N_SCAN)
@@ -221,12 +223,12 @@ def rough_outlook(rng: np.random.Generator, problem: Problem, n_jobs: int | None
     knots = place_knots(problem, rows)
     estimates = read_knots(knots, rows)
     nodes = integrate(problem, rule, agreements, knots, estimates)
-    outlook = Outlook(problem, rule, rows, rows, agreements)
-    totals = Stage(outlook, estimates, nodes, np.inf, True).totals()
+    scale_rows = ScaleRows(problem, rule, rows, rows, agreements)
+    totals = PosteriorEstimate(scale_rows, estimates, nodes, np.inf, True).totals()
     bounds = scale_bounds(problem, rule, totals, _ROUGH_DROP)
     if family.is_discrete:
-        return outlook.at(every_k(family, problem.priors, *bounds))
-    return outlook.at(panel_rule(problem, rule, totals, bounds, _N_ROUGH))
+        return scale_rows.at(every_k(family, problem.priors, *bounds))
+    return scale_rows.at(panel_rule(problem, rule, totals, bounds, _N_ROUGH))
 
 
 def _observed(problem: Problem, rule: ScaleRule) -> NDArray[np.float64]:
