@@ -99,8 +99,9 @@ def test_posterior_is_that_of_the_engine_on_the_family(iris):
     family = DistanceFamily(distance_matrix(X), "exponential", 3)
     priors = Priors(stats.halfnorm(scale=50.0), stats.uniform(0.0, 100.0))
     expected = Pseudolikelihood().infer(None, family, labels, priors)
-    np.testing.assert_array_equal(model.posterior_.beta, expected.beta)
-    assert model.log_evidence_ == expected.log_evidence
+    # The estimator measures by its own kernel, whose last digits may differ.
+    np.testing.assert_allclose(model.posterior_.beta, expected.beta, rtol=1e-12)
+    assert model.log_evidence_ == pytest.approx(expected.log_evidence, rel=1e-12)
 
 
 def test_models_classify_iris_well(model, iris):

@@ -320,7 +320,7 @@ def test_perfect_draws_are_refused_where_there_are_none(rng):
     perfect = Exchange(auxiliary="perfect")
     family = tiny_family("gaussian")
     with pytest.raises(ValueError, match="without mass below 0"):
-        perfect.infer(rng, family, tiny_labels(family))
+        perfect.infer(rng, family, tiny_labels(family), tiny_priors(family))
     family = tiny_family("gaussian", n_classes=3)
     with pytest.raises(ValueError, match="two classes"):
         perfect.infer(rng, family, tiny_labels(family), tiny_priors(family, stats.halfnorm()))

@@ -133,7 +133,7 @@ class ShardedModel:
 
         Parameters
         ----------
-        method : {"probabilities", "interval", "outlier_score"}
+        method : {"probabilities", "interval", "outlier_score", "support"}
         points : Delayed ndarray, shape (m, n_features)
         """
         family, shards, is_score = self.family, self.shards, method == "outlier_score"
@@ -146,6 +146,8 @@ class ShardedModel:
             lists += [answer.lists for answer in answers]
             return delayed(_score)(self._outliers.value, lists, queries, shards.n_points)
         support = delayed(_support)(family, scales, queries, lists, answers)
+        if method == "support":
+            return support
         return getattr(self._averages, method)(support, *arguments)
 
     def conditional_probabilities(self, sites: NDArray[np.int64]) -> Floats:

@@ -12,17 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 from nearfield import estimators
 from nearfield.dask._classifier import DistanceNeighborsClassifier
 from nearfield.dask._lazy import LazyClassifier, WholeModel
+from nearfield.dask._model import Averages
 from nearfield.dask._training import TrainingBlocks
 from nearfield.distances import PowerTransform
 from nearfield.estimators import (
-    INTERVAL_LEVELS,
     Average,
     check_average,
     fit_at_scale,
     fit_features,
-    pool_ends,
     site_rows,
 )
+from nearfield.prediction import mixture_quantiles
 
 Floats = NDArray[np.float64]
 
@@ -106,10 +106,13 @@ class AverageModel:
         points : Delayed ndarray, shape (m, n_features)
         """
         placed = delayed(_transform)(self.features, points)
-        levels = (*INTERVAL_LEVELS, *arguments) if method == "interval" else ()
-        parts = [each._model.apply(method, placed, *levels) for each in self.average.candidates]
-        combine = _pool if method == "interval" else _weighted_sum
-        return delayed(combine)(self.average.weights, parts, *arguments)
+        models = [each._model for each in self.average.candidates]
+        if method == "interval":
+            averages = [model.averages for model in models]
+            supports = [model.apply("support", placed) for model in models]
+            return delayed(_interval)(self.average.weights, averages, supports, *arguments)
+        parts = [model.apply(method, placed) for model in models]
+        return delayed(_weighted_sum)(self.average.weights, parts)
 
     def to_local(self, estimator: Any) -> Any:
         """Give an estimator of one machine the candidates with their training points."""
@@ -140,5 +143,9 @@ def _weighted_sum(weights: Floats, parts: list[Floats]) -> Floats:
     return np.asarray(sum(w * part for w, part in zip(weights, parts, strict=True)))
 
 
-def _pool(weights: Floats, parts: list[tuple[Floats, ...]], level: float) -> tuple[Floats, Floats]:
-    return pool_ends(weights, np.array([end for ends in parts for end in ends]), level)
+def _interval(
+    weights: Floats, averages: list[Averages], supports: list[Floats], level: float
+) -> tuple[Floats, Floats]:
+    tail = 0.5 * (1.0 - level)
+    lower, upper = mixture_quantiles(weights, averages, supports, (tail, 1.0 - tail))
+    return lower, upper

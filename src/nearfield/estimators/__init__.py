@@ -5,10 +5,8 @@ made of: `FieldClassifier`, the fit on the graph and the average over candidates
 """
 
 from nearfield.estimators._at_scale import (
-    INTERVAL_LEVELS,
     fit_at_scale,
     fit_features,
-    pool_ends,
 )
 from nearfield.estimators._averages import Average
 from nearfield.estimators._base import ProbabilisticClassifier, for_proportions
@@ -37,7 +35,6 @@ from nearfield.estimators._validation import (
 )
 
 __all__ = [
-    "INTERVAL_LEVELS",
     "MIN_POINTS",
     "Average",
     "DistanceNeighborsClassifier",
@@ -62,6 +59,5 @@ __all__ = [
     "for_proportions",
     "make_rng",
     "pilot_rows",
-    "pool_ends",
     "site_rows",
 ]

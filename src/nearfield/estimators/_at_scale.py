@@ -15,7 +15,6 @@ from nearfield.estimators._averages import Average
 from nearfield.estimators._metric import learning_rows
 from nearfield.estimators._settings import make_rng
 from nearfield.estimators._stacking import stacking_weights
-from nearfield.prediction.mixture import weighted_quantiles
 
 _N_SAMPLE = 1_000  # points that choose among the candidates
 _N_WEIGHING = 2_000  # points that weigh those chosen
@@ -24,8 +23,6 @@ _LEAST_SAMPLE_WEIGHT = 0.1  # less is not worth a fit to all points
 _LEAST_WEIGHT = 0.05  # less is not worth a search at every prediction
 _MAX_NORMALIZING = 50_000
 _NORMALIZING_STREAM = 4
-INTERVAL_LEVELS = tuple(np.linspace(0.05, 0.95, 10))
-"""Of the intervals of a candidate that are pooled."""
 
 
 def fit_at_scale(
@@ -106,24 +103,6 @@ def normalizing_rows(n_points: int) -> NDArray[np.int64]:
 
 def _fit_transform(points: NDArray[np.float64], labels: NDArray[np.int64]) -> PowerTransform:
     return PowerTransform().fit(points)
-
-
-def pool_ends(
-    weights: NDArray[np.float64], ends: NDArray[np.float64], level: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Pool the ends of intervals: at `INTERVAL_LEVELS` and at the level wanted.
-
-    Parameters
-    ----------
-    weights : ndarray, shape (n_candidates,)
-    ends : ndarray, shape (2 n_levels n_candidates, m, n_classes)
-        Those of a candidate in turn.
-    level : float
-    """
-    tail = 0.5 * (1.0 - level)
-    repeated = np.repeat(weights, len(ends) // len(weights))
-    lower, upper = weighted_quantiles(np.moveaxis(ends, 0, -1), repeated, (tail, 1.0 - tail))
-    return lower, upper
 
 
 def choose_candidates(

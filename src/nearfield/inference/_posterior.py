@@ -243,13 +243,23 @@ class Posterior:
 
         Nodes are drawn by weight, then beta and sigma from the cell of the node.
         """
-        n = check_whole(n, "n", minimum=1)
         if self.is_draws:
-            index = rng.integers(self.beta.size, size=n)
-            return self.beta.ravel()[index], self.scale.ravel()[index]
+            return self.sample_nodes(n, rng)
+        n = check_whole(n, "n", minimum=1)
         index = rng.choice(self.beta.size, size=n, p=self.weight)
         beta, scale = (cells.draw(rng, index) for cells in self._cells().values())
         return beta, scale
+
+    def sample_nodes(
+        self, n: int, rng: np.random.Generator
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Draw n of the nodes by weight, or n of the draws; returns beta and the scale, (n,)."""
+        n = check_whole(n, "n", minimum=1)
+        if self.is_draws:
+            index = rng.integers(self.beta.size, size=n)
+        else:
+            index = rng.choice(self.beta.size, size=n, p=self.weight)
+        return self.beta.ravel()[index], self.scale.ravel()[index]
 
     def table(self) -> pd.Series:
         """Give the posterior probability of each k that has any."""

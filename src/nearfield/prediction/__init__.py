@@ -9,6 +9,7 @@ from nearfield.prediction._nodes import PosteriorNodes
 from nearfield.prediction._outliers import typical_scales
 from nearfield.prediction._predictor import PREDICTIVES, FieldPredictor, Predictor
 from nearfield.prediction.joint import draw_joint_labels
+from nearfield.prediction.mixture import mixture_quantiles
 from nearfield.prediction.neighbors import (
     Neighborhood,
     NeighborOutliers,
@@ -28,6 +29,7 @@ __all__ = [
     "Predictor",
     "draw_joint_labels",
     "map_chunks",
+    "mixture_quantiles",
     "outlier_values",
     "typical_scales",
 ]

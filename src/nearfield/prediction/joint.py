@@ -103,7 +103,7 @@ def _draw_given_parameters(
     n_draws: int,
     n_sweeps: int,
 ) -> Labels:
-    betas, scales = posterior.sample(n_draws, rng)
+    betas, scales = posterior.sample_nodes(n_draws, rng)
     draws = np.empty((n_draws, family.n_points - len(known)), dtype=np.int64)
     labels = rng.choice(known, size=draws.shape[1])
     scale = None
@@ -128,7 +128,7 @@ def _with_labels(
 
 
 def _starting_point(rng: np.random.Generator, posterior: Posterior, target: Target) -> Point:
-    betas, scales = posterior.sample(1, rng)
+    betas, scales = posterior.sample_nodes(1, rng)
     point = target.at(tuple(target.position_of(betas[0], scales[0]).tolist()))
     if point is None:
         raise ValueError(

@@ -38,20 +38,35 @@ class Mixture(NamedTuple):
         quantiles : ndarray, shape (n_levels, m, G)
         """
         supports = [each.support(some) for each, some in zip(self.predictors, points, strict=True)]
-        samples = [each.nodes.sample.weights for each in self.predictors]
-        pairs = zip(self.weights, samples, strict=True)
-        masses = np.concatenate([weight * sample for weight, sample in pairs])
-        n_points, _, n_classes = supports[0].shape
-        quantiles = np.empty((np.size(levels), n_points, n_classes))
-        n_rows = max(1, _VALUES_AT_ONCE // (len(masses) * n_classes))
-        for start in range(0, n_points, n_rows):
-            rows = slice(start, start + n_rows)
-            values = [
-                each.nodes.sample_probabilities(support[rows], each.external_field)
-                for each, support in zip(self.predictors, supports, strict=True)
-            ]
-            quantiles[:, rows] = weighted_quantiles(np.concatenate(values, axis=2), masses, levels)
-        return quantiles
+        return mixture_quantiles(self.weights, self.predictors, supports, levels)
+
+
+def mixture_quantiles(
+    weights: Floats, models: Sequence[Any], supports: Sequence[Floats], levels: ArrayLike
+) -> Floats:
+    """Give quantiles of the class probabilities over several models, shape (n_levels, m, G).
+
+    Parameters
+    ----------
+    weights : ndarray, shape (n_models,)
+    models : sequence
+        Each with `nodes` and `external_field`.
+    supports : sequence of ndarray, shape (m, n_scales, G)
+    levels : array-like
+    """
+    pairs = zip(weights, models, strict=True)
+    masses = np.concatenate([weight * each.nodes.sample.weights for weight, each in pairs])
+    n_points, _, n_classes = supports[0].shape
+    quantiles = np.empty((np.size(levels), n_points, n_classes))
+    n_rows = max(1, _VALUES_AT_ONCE // (len(masses) * n_classes))
+    for start in range(0, n_points, n_rows):
+        rows = slice(start, start + n_rows)
+        values = [
+            each.nodes.sample_probabilities(support[rows], each.external_field)
+            for each, support in zip(models, supports, strict=True)
+        ]
+        quantiles[:, rows] = weighted_quantiles(np.concatenate(values, axis=2), masses, levels)
+    return quantiles
 
 
 def weighted_quantiles(values: Floats, weights: Floats, levels: ArrayLike) -> Floats:
