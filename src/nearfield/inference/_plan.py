@@ -135,7 +135,7 @@ def _add_side(builder: StateBuilder, sign, rows, chosen, ladder_row, ranges, spa
     if foot != 0.0:
         curve = rows[ladder_row].curve
         ladder = add_ladder(builder, ladder_row, curve, foot, spacing.rung_spacing)
-    to_order = _Block([], 0, 0)  # the first block of states, which may lead from phase to phase
+    to_order = _Block([], 0)  # the first block of states, which may lead from phase to phase
     for part in (chosen[chosen >= ladder_row], chosen[chosen < ladder_row][::-1]):
         visited, last = list(ladder), to_order
         phase = to_order.first_phase
@@ -152,15 +152,14 @@ def _add_side(builder: StateBuilder, sign, rows, chosen, ladder_row, ranges, spa
                 visited += last.states if turn == 0 else last.states[::-1]
             states = builder.add(row, placed.part(slice(None, None, step)), visited[-1])
             visited += states
-            last, phase = _Block(states, *phases), phases[1]
+            last, phase = _Block(states, phases[0]), phases[1]
             to_order = last if not to_order.states else to_order
         if len(part):
             builder.schedule(visited)
 
 
 class _Block(NamedTuple):
-    """States of one scale in the order of visits, and the phases that they begin and end in."""
+    """States of one scale in the order of visits, and the phase that they begin in."""
 
     states: list[int]
     first_phase: int
-    last_phase: int

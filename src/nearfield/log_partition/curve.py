@@ -14,7 +14,7 @@ from nearfield.field import LabelField
 from nearfield.log_partition.estimate import Estimates, Reweighting, reweight, standard_error
 from nearfield.log_partition.interpolant import LogPartition
 from nearfield.log_partition.pool import Pool, draw_pool
-from nearfield.log_partition.scan import RoughCurve, scan_curve
+from nearfield.log_partition.scan import RoughCurve, moments_at_zero, scan_curve
 from nearfield.log_partition.states import StateBuilder, States, place_states
 
 _N_ROUGH, _N_FIRST = 2, 8  # draws at each visit: to place states, and at least
@@ -99,7 +99,7 @@ class _CurveSampler:
     def __init__(self, rng, field: LabelField, betas: NDArray[np.float64]) -> None:
         self.rng, self.betas, self.family = rng, betas, _OneField(field)
         self.low, self.high = min(betas.min(), 0.0), max(betas.max(), 0.0)
-        self.log_z_at_zero = field.n_points * float(logsumexp(field.external_field))
+        self.log_z_at_zero, *_ = moments_at_zero(field)
         self.rough = scan_curve(rng, field, self.low, self.high)
         self.bonds_from, self.is_crossed = 0.0, True
 
