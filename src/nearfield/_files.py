@@ -1,6 +1,7 @@
 """Files that are whole whenever the machine stops."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -27,5 +28,16 @@ def replace_file(path: str | os.PathLike[str], content: bytes | memoryview) -> N
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, target)
+        _sync_folder(target.parent)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Bring a new name in a folder to the disk, where the system can."""
+    with suppress(OSError):  # Windows opens no folders, and some file systems sync none
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,407 @@
+"""The classifiers in files: settings, and what was fitted, each value checked against the others.
+
+A fitted attribute that a classifier gets is a line in its record here, and a row in
+``docs/file_format.md``.
+"""
+
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from nearfield.distances import PowerTransform
+from nearfield.estimators import (
+    DistanceNeighborsClassifier,
+    KNeighborsClassifierCV,
+    NearfieldClassifier,
+    ProbabilisticKNeighborsClassifier,
+)
+from nearfield.persistence._parts import (
+    ENCODER,
+    N_FEATURES,
+    POSTERIOR,
+    POWER_TRANSFORM,
+    PRIORS,
+    SPACE,
+    Transformer,
+    check_inputs,
+    pack_family,
+    standardization_key,
+    unpack_family,
+    unpack_settings,
+)
+from nearfield.persistence._schema import (
+    Array,
+    Codec,
+    Many,
+    Maybe,
+    Number,
+    OneOf,
+    Reader,
+    Record,
+    Shared,
+    Text,
+    Writer,
+    ask,
+)
+from nearfield.persistence._settings import Settings
+from nearfield.spectra import (
+    MultiplicativeScatterCorrection,
+    SavitzkyGolay,
+    StandardNormalVariate,
+)
+
+_SPACE = Shared(SPACE)
+
+
+class Classes:
+    """The classes, ascending: numbers, truth values, text, or Python's strings."""
+
+    def pack(self, value: Any, writer: Writer) -> Any:
+        """Hand them to the writer; strings are a list."""
+        if value.dtype.kind in "biufU" and value.dtype.itemsize > 0:
+            return writer.add(value)
+        if all(isinstance(item, str) for item in value):
+            return list(value)
+        raise TypeError(
+            f"Expected classes that are numbers, truth values or text; got {value[:3].tolist()}."
+        )
+
+    def unpack(self, plain: Any, reader: Reader) -> Any:
+        """Check that they ascend."""
+        if isinstance(plain, list):
+            ask(all(isinstance(item, str) for item in plain), "no classes")
+            classes = np.array(plain, dtype=object)
+        else:
+            ask(isinstance(plain, str) and plain in reader.arrays, "no array of that name")
+            classes = reader.arrays[plain]
+        ask(classes.ndim == 1 and len(classes) >= 2, "too few classes")
+        ask(bool((classes[:-1] < classes[1:]).all()), "classes out of order")
+        reader.bind("G", len(classes))
+        return classes
+
+
+class Names:
+    """Names of features, an array of Python's strings."""
+
+    def pack(self, value: Any, writer: Writer) -> Any:
+        """Make a list."""
+        return [str(name) for name in value]
+
+    def unpack(self, plain: Any, reader: Reader) -> Any:
+        """Check that there is one a feature."""
+        ask(isinstance(plain, list) and all(isinstance(n, str) for n in plain), "no names")
+        reader.bind("f", len(plain))
+        return np.array(plain, dtype=object)
+
+
+_OF_ALL: dict[str, Codec] = {
+    "classes_": Classes(),
+    "n_features_in_": N_FEATURES,
+    "feature_names_in_": Maybe(Names()),
+    "id_column_": Maybe(Text()),  # of the command: the column that names the rows
+    "labels_": Array(("n",), 0, dtype=np.int64),
+    "encoder_": ENCODER,
+    "_fill": Maybe(Array(("f",))),  # what a missing number becomes
+}
+_CALIBRATION: dict[str, Codec] = {  # null in the parts of an average
+    "calibration_rows_": Maybe(Array(("c",), 0, dtype=np.int64)),
+    "calibration_points_": Maybe(Array(("c", "width"), has_gaps=True)),
+    "_calibration_groups": Maybe(Array(("c",), dtype=np.int64)),
+    "_held_out_proba": Maybe(Array(("c", "G"), 0.0, 1.0)),
+}
+_OPTIONAL = ("feature_names_in_", "id_column_", *(set(_CALIBRATION) - {"_calibration_groups"}))
+
+
+class Estimator:
+    """A classifier by its settings and, if it is fitted, its record.
+
+    Parameters
+    ----------
+    kind : type
+    fitted : mapping of str to codec
+    to_state : callable, optional
+        Takes the estimator and the writer, and gives an object with the attributes of the record.
+    from_state : callable, optional
+        Takes the settings, the attributes and the reader, and gives the attributes to set; it
+        compares them with each other.
+    """
+
+    def __init__(
+        self,
+        kind: type,
+        fitted: Mapping[str, Codec],
+        to_state: Callable[[Any, Writer], Any] = lambda estimator, writer: estimator,
+        from_state: Callable[[dict[str, Any], Any, Reader], Any] = lambda s, state, r: state,
+    ) -> None:
+        self.kind, self.fitted = kind, Record(_OF_ALL | dict(fitted), dict)
+        self.to_state, self.from_state = to_state, from_state
+
+    def pack(self, value: Any, writer: Writer) -> Any:
+        """Say its settings and what was fitted."""
+        settings = value.get_params(deep=False)
+        packed = {name: Settings().pack(item, writer) for name, item in settings.items()}
+        fitted = None
+        if hasattr(value, "labels_"):
+            fitted = self.fitted.pack(self.to_state(value, writer), writer)
+        return {"settings": packed, "fitted": fitted}
+
+    def unpack(self, plain: Any, reader: Reader) -> Any:
+        """Make it, and set what was fitted, all of it checked."""
+        ask(isinstance(plain, dict) and set(plain) == {"settings", "fitted"}, "no classifier")
+        settings = unpack_settings(self.kind, plain["settings"], reader)
+        estimator = self.kind(**settings)
+        if plain["fitted"] is not None:
+            state = self.fitted.unpack(plain["fitted"], reader)
+            _check_labels(state["labels_"], reader)
+            state = self.from_state(settings, state, reader)
+            for name in _OPTIONAL:
+                if state.get(name, 0) is None:
+                    del state[name]
+            estimator.__setstate__(vars(estimator) | state)
+        return estimator
+
+
+def _check_labels(labels: Any, reader: Reader) -> None:
+    n_classes = reader.lengths["G"]
+    ask(len(labels) > n_classes and labels.max() < n_classes, "a label out of range")
+    ask(bool(np.bincount(labels, minlength=n_classes).all()), "a class without points")
+
+
+def _with_calibration(state: Any, reader: Reader) -> Any:
+    """Compare the points that decisions are calibrated by with the training points."""
+    rows, points = state["calibration_rows_"], state["calibration_points_"]
+    ask((rows is None) == (points is None), "no calibration")
+    if rows is None:
+        return state
+    ask(len(rows) > 0 and rows.max() < reader.lengths["n"], "a row out of range")
+    ask(points.shape[1] in (0, reader.lengths["e"]), "another number of features")
+    return state | {"calibration_labels_": state["labels_"][rows]}
+
+
+def _check_space(space: Any, reader: Reader) -> None:
+    """Compare a space, which another estimator may have made the reader read, with this one."""
+    ask(space.n_points == reader.lengths["n"], "another number of points")
+    if space.metric == "precomputed":
+        ask(space.n_points == reader.lengths["f"], "another number of distances")
+    else:
+        check_inputs(space, reader.lengths["e"])
+
+
+# The label fields
+
+
+class Plain:
+    """What is in the words of JSON already."""
+
+    def pack(self, value: Any, writer: Writer) -> Any:
+        """Leave it."""
+        return value
+
+    def unpack(self, plain: Any, reader: Reader) -> Any:
+        """Leave it."""
+        return plain
+
+
+_FIELD: dict[str, Codec] = {
+    "metric_space_": _SPACE,
+    "family_": Plain(),  # by `pack_family`: a family needs its space
+    "priors_": PRIORS,
+    "posterior_": POSTERIOR,
+    "inference_": Text(),
+    **_CALIBRATION,
+}
+
+
+def _field_to_state(estimator: Any, writer: Writer) -> Any:
+    names = [*_OF_ALL, *_FIELD]
+    state = SimpleNamespace(**{name: getattr(estimator, name, None) for name in names})
+    state.family_ = pack_family(estimator.family_, estimator.metric_space_, writer)
+    return state
+
+
+def _field_from_state(settings: dict[str, Any], state: Any, reader: Reader) -> dict[str, Any]:
+    space, posterior = state["metric_space_"], state["posterior_"]
+    _check_space(space, reader)
+    search = settings.get("search", "exact")
+    ask(isinstance(search, str), "no search")
+    family = unpack_family(state["family_"], space, search, reader)
+    ask(posterior.scale_name == family.scale_name, "a posterior of another model")
+    if family.is_discrete:
+        ask(bool(posterior.scale.max() <= family.n_neighbors), "k beyond the graph")
+    alpha = family.external_field
+    intercepts = np.zeros(family.n_classes) if alpha is None else alpha
+    state = _with_calibration(state, reader)
+    return state | {"family_": family, "intercept_": intercepts}
+
+
+def _field_estimator(kind: type) -> Estimator:
+    return Estimator(kind, _FIELD, _field_to_state, _field_from_state)
+
+
+# The average
+
+_SUMMARY = Record(
+    {
+        "features": Many(Text(), "all"),
+        "kernel": Many(Text(), "all"),
+        "metric": Many(Text(), "all"),
+        "weight": Many(Number(0.0, 1.0), "all"),
+        "log_score": Many(Number(), "all"),
+        "beta": Many(Number(), "all"),
+        "sigma": Many(Number(), "all"),
+    },
+    dict,
+)
+
+
+class _Inner:
+    """A classifier inside another: it has the same points and classes."""
+
+    _codec = _field_estimator(DistanceNeighborsClassifier)
+
+    def pack(self, value: Any, writer: Writer) -> Any:
+        """Say its settings and what was fitted."""
+        return self._codec.pack(value, writer)
+
+    def unpack(self, plain: Any, reader: Reader) -> Any:
+        """Read it, fitted."""
+        inner = reader.within("n", "G")
+        inner.bind("f", reader.lengths["e"])
+        estimator = self._codec.unpack(plain, inner)
+        ask(hasattr(estimator, "labels_"), "a part that is not fitted")
+        return estimator
+
+
+class Within:
+    """An object whose lengths have nothing to do with those around it."""
+
+    def __init__(self, codec: Codec) -> None:
+        self.codec = codec
+
+    def pack(self, value: Any, writer: Writer) -> Any:
+        """Say it in JSON."""
+        return self.codec.pack(value, writer)
+
+    def unpack(self, plain: Any, reader: Reader) -> Any:
+        """Read it with lengths of its own."""
+        return self.codec.unpack(plain, reader.within())
+
+
+_AVERAGE: dict[str, Codec] = {
+    "power_transform_": Maybe(Within(POWER_TRANSFORM)),
+    "weights_": Array(("estimators",), 0.0, 1.0),
+    "log_scores_": Array(("estimators",)),
+    "estimators_": Many(_Inner(), "estimators"),
+    "_description": _SUMMARY,
+    **_CALIBRATION,
+}
+
+
+def _average_to_state(estimator: Any, writer: Writer) -> Any:
+    for each in estimator.estimators_:
+        space = each.metric_space_
+        if space.learner is None and isinstance(space.points, np.ndarray):
+            writer.standardized[standardization_key(space)] = space.points
+    names = [*_OF_ALL, *_AVERAGE]
+    state = SimpleNamespace(**{name: getattr(estimator, name, None) for name in names})
+    state._description = SimpleNamespace(**estimator._description)
+    return state
+
+
+def _average_from_state(settings: dict[str, Any], state: Any, reader: Reader) -> dict[str, Any]:
+    ask(abs(float(state["weights_"].sum()) - 1.0) < 1e-6, "weights do not sum to 1")
+    transform = state["power_transform_"]
+    ask(transform is None or transform.n_features_in_ == reader.lengths["e"], "another transform")
+    for each in state["estimators_"]:
+        ask(np.array_equal(each.labels_, state["labels_"]), "a part with other labels")
+    return _with_calibration(state, reader)
+
+
+# k nearest neighbours
+
+_VOTES: dict[str, Codec] = {
+    "metric_space_": _SPACE,
+    "cv_errors_": Array(("ks",), 0.0, 1.0),
+    "n_neighbors_": Number(1, is_whole=True),
+}
+
+
+def _votes_from_state(settings: dict[str, Any], state: Any, reader: Reader) -> dict[str, Any]:
+    _check_space(state["metric_space_"], reader)
+    ask(state["n_neighbors_"] <= reader.lengths["ks"] < reader.lengths["n"], "k out of range")
+    return state
+
+
+# scikit-learn's
+
+_SCALER = Transformer(
+    StandardScaler,
+    {
+        "n_features_in_": N_FEATURES,
+        "feature_names_in_": Maybe(Names()),
+        "mean_": Maybe(Array(("f",))),
+        "var_": Maybe(Array(("f",), 0.0)),
+        "scale_": Maybe(Array(("f",), 0.0)),
+        "n_samples_seen_": Number(1, is_whole=True),
+    },
+)
+
+
+_SPECTRUM: dict[str, Codec] = {
+    "n_features_in_": N_FEATURES,
+    "feature_names_in_": Maybe(Names()),
+    "reference_": Maybe(Array(("f",))),
+}
+_SPECTRA: dict[str, tuple[type, Codec]] = {
+    kind.__name__: (kind, Transformer(kind, _SPECTRUM))
+    for kind in (MultiplicativeScatterCorrection, SavitzkyGolay, StandardNormalVariate)
+}
+
+
+class Steps:
+    """A pipeline of scikit-learn: names and estimators, each of a kind that files know."""
+
+    def pack(self, value: Any, writer: Writer) -> Any:
+        """Say each step."""
+        return {
+            "names": [name for name, _ in value.steps],
+            "steps": [ESTIMATOR.pack(step, writer) for _, step in value.steps],
+            "id_column": getattr(value, "id_column_", None),
+        }
+
+    def unpack(self, plain: Any, reader: Reader) -> Any:
+        """Make each step."""
+        record = Record({"names": Many(Text()), "steps": Plain(), "id_column": Maybe(Text())}, dict)
+        names, steps, id_column = record.unpack(plain, reader).values()
+        ask(isinstance(steps, list) and 1 <= len(names) == len(set(names)), "no steps")
+        made = [ESTIMATOR.unpack(step, reader.within()) for step in steps]
+        ask(not any(isinstance(step, Pipeline) for step in made), "a pipeline in a pipeline")
+        pipeline = Pipeline(list(zip(names, made, strict=True)))
+        if id_column is not None:
+            pipeline.id_column_ = id_column
+        return pipeline
+
+
+_CLASSIFIERS = {
+    "NearfieldClassifier": Estimator(
+        NearfieldClassifier, _AVERAGE, _average_to_state, _average_from_state
+    ),
+    "DistanceNeighborsClassifier": _field_estimator(DistanceNeighborsClassifier),
+    "ProbabilisticKNeighborsClassifier": _field_estimator(ProbabilisticKNeighborsClassifier),
+    "KNeighborsClassifierCV": Estimator(
+        KNeighborsClassifierCV, _VOTES, from_state=_votes_from_state
+    ),
+}
+_KINDS: dict[str, tuple[type, Codec]] = {
+    "Pipeline": (Pipeline, Steps()),
+    "StandardScaler": (StandardScaler, _SCALER),
+    "PowerTransform": (PowerTransform, POWER_TRANSFORM),
+    **_SPECTRA,
+    **{name: (codec.kind, codec) for name, codec in _CLASSIFIERS.items()},
+}
+ESTIMATOR = OneOf(_KINDS)
+"""All that a file can hold."""
