@@ -1,22 +1,34 @@
 """Checks of single numbers, made once at the border: what was expected, what came, what to do."""
 
 import math
+from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+
+Rng: TypeAlias = (
+    np.random.Generator
+    | np.random.BitGenerator
+    | np.random.SeedSequence
+    | int
+    | Sequence[int]
+    | None
+)
+"""What `numpy.random.default_rng` takes."""
 
 _LARGEST_BETA = 1e100  # beyond, products with the support overflow
 
 
-def check_generator(rng: Any) -> np.random.Generator:
-    """Accept a NumPy random generator."""
-    if not isinstance(rng, np.random.Generator):
-        raise TypeError(
-            f"Expected a numpy.random.Generator as rng; got {rng!r}. "
-            "Pass numpy.random.default_rng(seed)."
-        )
-    return rng
+def check_generator(rng: Rng) -> np.random.Generator:
+    """Accept whatever `numpy.random.default_rng` takes; a generator stays itself."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            "Expected rng as numpy.random.default_rng takes it: a Generator, a seed or None; got "
+            f"{rng!r}. Pass numpy.random.default_rng(seed)."
+        ) from error
 
 
 def check_beta(value: Any) -> float:
@@ -54,8 +66,8 @@ def check_positive(value: Any, name: str) -> float:
     return float(value)
 
 
-def check_level(value: Any) -> float:
-    """Accept the probability of an interval, between zero and one."""
-    if not 0.0 < check_real(value, "level") < 1.0:
-        raise ValueError(f"Expected 0 < level < 1; got level={value!r}. Try 0.95.")
+def check_level(value: Any, name: str = "level", usual: float = 0.95) -> float:
+    """Accept the probability of an interval, a set or an error, between zero and one."""
+    if not 0.0 < check_real(value, name) < 1.0:
+        raise ValueError(f"Expected 0 < {name} < 1; got {name}={value!r}. Try {usual}.")
     return float(value)

@@ -28,6 +28,14 @@ def log_partition(field: LabelField, beta: ArrayLike) -> NDArray[np.float64] | f
     Returns
     -------
     log_partition : float, or ndarray of the shape of `beta`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearfield.field import LabelField, enumeration
+    >>> field = LabelField.from_weights((1.0 - np.eye(3)) / 2.0, n_classes=2)
+    >>> enumeration.log_partition(field, [0.0, 1.0]).round(3)
+    array([2.079, 4.034])
     """
     agreements, external = _all_statistics(field)
     return _for_each_beta(lambda b: logsumexp(external + b * agreements), beta)
@@ -39,6 +47,14 @@ def mean_agreement(field: LabelField, beta: ArrayLike) -> NDArray[np.float64] | 
     .. math:: E[S] = d \log z / d \beta
 
     Parameters and shapes are those of `log_partition`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearfield.field import LabelField, enumeration
+    >>> field = LabelField.from_weights((1.0 - np.eye(3)) / 2.0, n_classes=2)
+    >>> enumeration.mean_agreement(field, [0.0, 1.0]).round(3)
+    array([1.5  , 2.422])
     """
     agreements, external = _all_statistics(field)
     return _for_each_beta(lambda b: softmax(external + b * agreements) @ agreements, beta)
@@ -54,6 +70,15 @@ def label_distribution(
     labelings : ndarray, shape (G^n, n)
         In the order of `numpy.ndindex`: the last label runs fastest.
     probabilities : ndarray, shape (G^n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearfield.field import LabelField, enumeration
+    >>> field = LabelField.from_weights((1.0 - np.eye(3)) / 2.0, n_classes=2)
+    >>> labelings, probabilities = enumeration.label_distribution(field, 1.0)
+    >>> labelings[0], probabilities[0].round(2)
+    (array([0, 0, 0]), np.float64(0.36))
     """
     beta = check_beta(beta)
     agreements, external = _all_statistics(field)
@@ -74,6 +99,12 @@ def uniform_log_partition(
 
     With three or more classes this field has a first-order transition in beta, which makes it
     the hard case of path sampling.
+
+    Examples
+    --------
+    >>> from nearfield.field.enumeration import uniform_log_partition
+    >>> uniform_log_partition(100, 3, [0.0, 1.0, 2.0]).round(2)
+    array([109.86, 143.63, 205.2 ])
     """
     return _for_each_beta(
         lambda b: _uniform_statistics(n_points, n_classes, b, external_field)[0], beta
@@ -83,7 +114,14 @@ def uniform_log_partition(
 def uniform_mean_agreement(
     n_points: int, n_classes: int, beta: ArrayLike, external_field: ArrayLike | None = None
 ) -> NDArray[np.float64] | float:
-    """Compute the expected agreement of the uniform field; see `uniform_log_partition`."""
+    """Compute the expected agreement of the uniform field; see `uniform_log_partition`.
+
+    Examples
+    --------
+    >>> from nearfield.field.enumeration import uniform_mean_agreement
+    >>> uniform_mean_agreement(100, 3, [0.0, 1.0, 2.0]).round(1)  # of 100: a jump between 1 and 2
+    array([33.3, 34.7, 91. ])
+    """
     return _for_each_beta(
         lambda b: _uniform_statistics(n_points, n_classes, b, external_field)[1], beta
     )

@@ -6,9 +6,8 @@ the weight.
 """
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 
+from nearfield._compile import compilable, compiled
 from nearfield._vector import ANY_ORDER, exp_of
 from nearfield.field.weights import RADIUS_EPSILON
 from nearfield.neighbors import TIE_TOLERANCE
@@ -25,14 +24,14 @@ _BELOW = 1.0 - TIE_TOLERANCE  # times a distance: what is not closer ties with i
 _LOG_EPSILON = np.log(RADIUS_EPSILON)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def fill_weights(distances, k, kernel, rate, weights):
     """Fill in the weights of each row, shape (n, n_columns); they sum to one."""
     for i in range(distances.shape[0]):
         _fill_row(distances[i], k, kernel, rate, weights[i])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def fill_log_normalizers(distances, k, kernel, rates, log_normalizers):
     r"""Fill in log normalising constants relative to the nearest neighbour, shape (n, n_rates).
 
@@ -47,7 +46,7 @@ def fill_log_normalizers(distances, k, kernel, rates, log_normalizers):
             log_normalizers[i, s] = np.log(total)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def add_out_support(distances, neighbor_labels, k, kernel, rates, support):
     """Add the out-weights of some points by the class of the neighbour, shape (m, n_rates, G)."""
     weights = np.empty(distances.shape[1])
@@ -58,7 +57,7 @@ def add_out_support(distances, neighbor_labels, k, kernel, rates, support):
                 support[i, s, neighbor_labels[i, c]] += weights[c]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def add_in_support(distances, labels, places, k, kernel, rates, support):
     """Add the in-weights of some sites by the class of the point that gives them.
 
@@ -84,7 +83,7 @@ def add_in_support(distances, labels, places, k, kernel, rates, support):
                     support[places[j, c], s, labels[j]] += weights[c]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def add_new_in_support(reverse, labels, distances, k, kernel, rates, log_rest, reach_all, support):
     r"""Add the in-weights of new points: each is a further neighbour of the points that it reaches.
 
@@ -126,7 +125,7 @@ def add_new_in_support(reverse, labels, distances, k, kernel, rates, log_rest, r
                 support[i, s, label] += weight
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def add_uniform_out_support(distances, neighbor_labels, ks, support):
     """Add the out-weights of the uniform kernel at each k, shape (m, n_ks, G); `ks` rise."""
     n_columns = distances.shape[1]
@@ -142,7 +141,7 @@ def add_uniform_out_support(distances, neighbor_labels, ks, support):
         _add_ramps_at(corners, ks, support[i])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def add_uniform_in_support(distances, labels, places, ks, support):
     """Add the in-weights of the uniform kernel at each k; as `add_in_support`."""
     n_columns = distances.shape[1]
@@ -159,7 +158,7 @@ def add_uniform_in_support(distances, labels, places, ks, support):
         _add_ramps_at(corners[i], ks, support[i])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def add_uniform_new_in_support(reverse, labels, distances, ks, support):
     """Add the in-weights of new points for the uniform kernel; as `add_new_in_support`."""
     starts, rows, new_distances = reverse
@@ -174,7 +173,7 @@ def add_uniform_new_in_support(reverse, labels, distances, ks, support):
         _add_ramps_at(corners, ks, support[i])
 
 
-@register_jitable
+@compilable
 def _log_ratio(kernel, rate, distance, reference):
     """Evaluate log kappa(distance) - log kappa(reference)."""
     if kernel == GAUSSIAN:
@@ -186,7 +185,7 @@ def _log_ratio(kernel, rate, distance, reference):
     return 0.0
 
 
-@register_jitable
+@compilable
 def _fill_row(row, k, kernel, rate, weights):
     """Fill in the weights of a row; return how many are not zero for certain."""
     factor = 1.0 / _fill_shares(row, k, kernel, rate, weights)
@@ -198,7 +197,7 @@ def _fill_row(row, k, kernel, rate, weights):
     return stop
 
 
-@register_jitable
+@compilable
 def _fill_shares(row, k, kernel, rate, values):
     """Fill in the kernels relative to the nearest neighbour, times their share; return the sum."""
     first, stop = _tied_places(row, k)
@@ -219,7 +218,7 @@ def _fill_shares(row, k, kernel, rate, values):
     return _total(values, stop)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
+@compiled(fastmath=ANY_ORDER)
 def _total(values, n_values):
     total = 0.0
     for c in range(n_values):
@@ -227,7 +226,7 @@ def _total(values, n_values):
     return total
 
 
-@register_jitable
+@compilable
 def _tied_places(row, k):
     """Find the places first .. stop - 1 that share the k-th; (k, k) if none has to."""
     if k >= row.shape[0] or row[k] * _BELOW > row[k - 1]:
@@ -238,7 +237,7 @@ def _tied_places(row, k):
     return first, _end_of_ties(row, first)
 
 
-@register_jitable
+@compilable
 def _end_of_ties(row, first):
     """Find the first place after `first` that does not tie with the one before it."""
     stop = first + 1
@@ -247,7 +246,7 @@ def _end_of_ties(row, first):
     return stop
 
 
-@register_jitable
+@compilable
 def _tie_group(row, distance):
     """Count the neighbours closer than a new point, and those closer or as close."""
     n_closer = np.searchsorted(row, distance * _BELOW)
@@ -257,7 +256,7 @@ def _tie_group(row, distance):
     return n_closer, stop
 
 
-@register_jitable
+@compilable
 def _tied_weight(row, distance, k, kernel, rate):
     """Compute the in-weight of a new point that ties with the k-th neighbour."""
     first, stop = _tie_group(row, distance)
@@ -272,7 +271,7 @@ def _tied_weight(row, distance, k, kernel, rate):
     return own / total
 
 
-@register_jitable
+@compilable
 def _add_ramp(corners, label, n_before, n_until, share):
     """Let a class rise by `share` at each k from n_before + 1 to n_until."""
     if n_before + 1 < corners.shape[0]:
@@ -281,7 +280,7 @@ def _add_ramp(corners, label, n_before, n_until, share):
         corners[n_until + 1, label] -= share
 
 
-@register_jitable
+@compilable
 def _add_ramps_at(corners, ks, support):
     """Add up the ramps of each class and divide by k, at each of some rising k."""
     for g in range(support.shape[1]):

@@ -31,6 +31,20 @@ class LabelField:
         G, at least 2.
     external_field : ndarray, shape (G,)
         alpha: how much each class is favoured before any neighbour speaks; zeros for not at all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearfield.distances import distance_matrix
+    >>> from nearfield.field import LabelField, gaussian_weights
+    >>> weights = gaussian_weights(distance_matrix([[0.0], [1.0], [3.0]]), 1.0)
+    >>> field = LabelField.from_weights(weights, n_classes=2)
+    >>> round(field.agreement([0, 0, 1]), 2)
+    1.8
+    >>> field.conditionals([0, 0, 1], beta=1.0).round(2)
+    array([[0.85, 0.15],
+           [0.67, 0.33],
+           [0.77, 0.23]])
     """
 
     coupling: Any

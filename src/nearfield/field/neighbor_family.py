@@ -44,6 +44,16 @@ class NeighborFamily:
     longest : float
         About the largest distance between any two points; 0 stands for the largest on the graph.
     external_field : array-like, shape (n_classes,), optional
+
+    Examples
+    --------
+    >>> from nearfield import ProbabilisticKNeighborsClassifier
+    >>> from nearfield.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = ProbabilisticKNeighborsClassifier(inference="pseudolikelihood").fit(X, y)
+    >>> family = model.family_
+    >>> family.at(5).coupling.shape  # the field with five neighbours
+    (150, 150)
     """
 
     graph: NeighborGraph = field(repr=False)

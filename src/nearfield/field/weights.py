@@ -27,6 +27,16 @@ def gaussian_weights(distances: ArrayLike, sigma: float) -> NDArray[np.float64]:
 
     Friel and Pettitt (2011), section 3, d-nn1. The nearest neighbour as sigma tends to zero,
     uniform as it grows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearfield.field import gaussian_weights
+    >>> distances = np.array([[0.0, 1.0, 3.0], [1.0, 0.0, 2.0], [3.0, 2.0, 0.0]])
+    >>> gaussian_weights(distances, 1.0).round(2)
+    array([[0.  , 0.98, 0.02],
+           [0.82, 0.  , 0.18],
+           [0.08, 0.92, 0.  ]])
     """
     return gaussian_excess(distances).weights(check_positive(sigma, "sigma"))
 
@@ -38,6 +48,16 @@ def radius_weights(distances: ArrayLike, sigma: float) -> NDArray[np.float64]:
 
     Friel and Pettitt (2011), section 3, d-nn2, with their epsilon = 1e-10. A point with no
     neighbour within the radius weighs all others alike.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearfield.field import radius_weights
+    >>> distances = np.array([[0.0, 1.0, 3.0], [1.0, 0.0, 2.0], [3.0, 2.0, 0.0]])
+    >>> radius_weights(distances, 1.5).round(2)
+    array([[0. , 1. , 0. ],
+           [1. , 0. , 0. ],
+           [0.5, 0.5, 0. ]])
     """
     is_inside = _check_distances(distances) < check_positive(sigma, "sigma")
     return _normalized(np.where(is_inside, 1.0, RADIUS_EPSILON))
@@ -50,6 +70,16 @@ def exponential_weights(distances: ArrayLike, sigma: float) -> NDArray[np.float6
 
     Friel and Pettitt (2011), section 3, d-nn3. Here sigma is an inverse length: uniform as it
     tends to zero, the nearest neighbour as it grows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearfield.field import exponential_weights
+    >>> distances = np.array([[0.0, 1.0, 3.0], [1.0, 0.0, 2.0], [3.0, 2.0, 0.0]])
+    >>> exponential_weights(distances, 1.0).round(2)
+    array([[0.  , 0.88, 0.12],
+           [0.73, 0.  , 0.27],
+           [0.27, 0.73, 0.  ]])
     """
     return exponential_excess(distances).weights(check_positive(sigma, "sigma"))
 
@@ -104,6 +134,16 @@ def knn_weights(distances: ArrayLike, k: int) -> NDArray[np.float64]:
     distances : array-like, shape (n, n)
     k : int
         From 1 to n - 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearfield.field import knn_weights
+    >>> distances = np.array([[0.0, 1.0, 3.0], [1.0, 0.0, 2.0], [3.0, 2.0, 0.0]])
+    >>> knn_weights(distances, 1)
+    array([[0., 1., 0.],
+           [1., 0., 0.],
+           [0., 1., 0.]])
     """
     others, _ = _others_and_nearest(distances)
     k, n_points = check_whole(k, "k", minimum=1), len(others)
@@ -161,6 +201,16 @@ def kernel_weights(
               \qquad j \in N_k(i)
 
     Points that tie at the k-th distance share the rest of the weight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearfield.field import kernel_weights
+    >>> distances = np.array([[0.0, 1.0, 3.0], [1.0, 0.0, 2.0], [3.0, 2.0, 0.0]])
+    >>> kernel_weights(distances, "gaussian", 1.0, n_neighbors=1).round(2)
+    array([[0., 1., 0.],
+           [1., 0., 0.],
+           [0., 1., 0.]])
     """
     check_kernel(kernel)
     weights = KERNELS[kernel](distances, sigma)

@@ -1,9 +1,9 @@
 """Draws from a label field: Gibbs sampling, cluster moves, and perfect sampling where possible.
 
-The compiled kernels of nearfield live in this package and nowhere else. They are free functions
-over plain arrays; whoever calls them checks the arguments.
+Compiled kernels are free functions over plain arrays; whoever calls them checks the arguments.
 """
 
+from nearfield.sampling.free import draw_free_labels as draw_free_labels  # for `prediction`
 from nearfield.sampling.gibbs import draw_labels
 from nearfield.sampling.perfect import draw_labels_perfect
 from nearfield.sampling.swendsen_wang import draw_labels_cluster

@@ -5,7 +5,8 @@ no memory traffic inside a kernel, and coupling from the past can read a number 
 """
 
 import numpy as np
-from numba.extending import register_jitable
+
+from nearfield._compile import compilable
 
 _GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -15,7 +16,7 @@ _SHIFT_TO_53_BITS = np.uint64(11)
 _UNIT_OF_53_BITS = 2.0**-53
 
 
-@register_jitable(inline="always")
+@compilable(inline="always")
 def uniform_at(key, position):
     """Return the uniform number of the open interval (0, 1) at a position of a key's stream."""
     bits = key + np.uint64(position) * _GOLDEN_GAMMA

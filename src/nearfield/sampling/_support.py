@@ -8,10 +8,9 @@ half of what storing both would. A label that stays costs nothing.
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.extending import overload, register_jitable
 from numpy.typing import ArrayLike, NDArray
 
+from nearfield._compile import compilable, overload, types
 from nearfield.field import LabelField
 
 
@@ -86,7 +85,7 @@ def _compile_add_coupling(coupling, i, sign, support, row):
     return _add_sparse if isinstance(coupling, types.BaseTuple) else _add_dense
 
 
-@register_jitable(inline="always")
+@compilable(inline="always")
 def move_label(coupling, support, labels, i, new):
     """Change one label and the support that hangs on it."""
     old = labels[i]

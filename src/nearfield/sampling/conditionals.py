@@ -3,15 +3,15 @@
 import math
 
 import numpy as np
-from numba import njit
 
+from nearfield._compile import compiled
 from nearfield._vector import exp_of
 
 _LARGEST_EXPONENT = 700.0  # exp(-700) is as good as never
 _LARGE = 1e150  # two numbers below have a product that is a number
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def log_pseudolikelihoods(betas, gains, offsets, values):
     r"""Fill in `values`, shape (B,).
 

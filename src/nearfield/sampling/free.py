@@ -1,42 +1,46 @@
 """Draws of some labels of a field while the others are known.
 
 What the known labels say is a field at each free site, which Gibbs sampling and cluster moves
-both take in: groups of free points then change class together.
+both take in: clusters of free points then change class together.
 """
 
-import math
-
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from nearfield.sampling._random import draw_key, uniform_at
-from nearfield.sampling.swendsen_wang import find_root, join_clusters
+from nearfield._compile import compiled
+from nearfield.field import LabelField
+from nearfield.sampling._support import add_coupling, coupling_arrays
+from nearfield.sampling.gibbs import class_sweeps
+from nearfield.sampling.swendsen_wang import (
+    fill_bond_probabilities,
+    make_room,
+    move_clusters,
+    split_bonds,
+)
 
 
 def draw_free_labels(
     rng: np.random.Generator,
-    coupling: NDArray[np.float64],
-    site_fields: NDArray[np.float64],
+    field: LabelField,
     beta: float,
+    known: NDArray[np.int64],
     labels: NDArray[np.int64],
     n_sweeps: int,
 ) -> NDArray[np.int64]:
-    r"""Draw labels from a field with a field of its own at each site.
+    r"""Draw the last m labels of a field given the first n - m.
 
     .. math:: \pi(y) \propto \exp\Big(\sum_i a_{i y_i} + \beta \sum_{i<j} c_{ij} 1[y_i = y_j]\Big)
 
-    Approximate, exact as the sweeps grow. Each is a cluster move, where beta > 0, and a Gibbs
-    sweep.
+    over the free sites, with the known labels in their fields a. Approximate, exact as the sweeps
+    grow. Each is a cluster move, where beta > 0, and a Gibbs sweep.
 
     Parameters
     ----------
     rng : numpy.random.Generator
-    coupling : ndarray, shape (m, m)
-    site_fields : ndarray, shape (m, G)
-        a
+    field : LabelField
+        Of all n points, those with known labels first.
     beta : float
+    known : ndarray of int, shape (n - m,)
     labels : ndarray of int, shape (m,)
         Where to start; left as they are.
     n_sweeps : int
@@ -45,82 +49,38 @@ def draw_free_labels(
     -------
     labels : ndarray of int, shape (m,)
     """
-    labels = labels.copy()
-    keys = draw_key(rng), draw_key(rng), draw_key(rng)
-    free_sweeps(np.ascontiguousarray(coupling), site_fields, beta, labels, keys, n_sweeps)
+    n_known, labels = len(known), labels.copy()
+    to_known = field.coupling[n_known:, :n_known] @ np.eye(field.n_classes)[known]
+    free = LabelField(field.coupling[n_known:, n_known:], field.n_classes, field.external_field)
+    site_fields = field.external_field + beta * to_known
+    keys = rng.integers(0, 2**64, dtype=np.uint64, size=n_sweeps)
+    free_sweeps(coupling_arrays(free, beta), site_fields, beta > 0.0, labels, keys)
     return labels
 
 
-@njit(cache=True, nogil=True)
-def free_sweeps(coupling, site_fields, beta, labels, keys, n_sweeps):
-    """Move groups, then single labels, `n_sweeps` times, changing `labels` in place."""
+@compiled
+def free_sweeps(coupling, site_fields, has_clusters, labels, keys):
+    """Move clusters, then single labels, once a key, changing `labels` in place.
+
+    Parameters
+    ----------
+    coupling : array, shape (m, m), or arrays of a CSR one
+        Times beta.
+    site_fields : shape (m, G)
+    has_clusters : bool
+        Whether beta is above zero.
+    """
     n_points, n_classes = site_fields.shape
-    parents = np.empty(n_points, dtype=np.int64)
-    group_fields = np.empty((n_points, n_classes))
-    log_weights = np.empty((n_points, n_classes))
-    for sweep in range(n_sweeps):
-        if beta > 0.0:
-            first = sweep * n_points
-            tie_all(coupling, beta, labels, parents, keys[0], first * n_points)
-            recolour(site_fields, parents, labels, group_fields, keys[1], first)
-        fill_log_weights(coupling, site_fields, beta, labels, log_weights)
+    log_weights = np.empty((n_classes, n_points))
+    (bonds, couplings), weak = split_bonds(coupling, 1.0, n_points)
+    fill_bond_probabilities(couplings, 1.0, 0.0, 1.0, couplings)
+    strong = bonds, couplings
+    room = make_room(n_points, n_classes, len(couplings))
+    for key in keys:
+        if has_clusters:
+            first = np.uint64(n_points)  # the numbers before are those of the Gibbs sweep
+            move_clusters(strong, weak, 1.0, site_fields, labels, room, key, first)
+        log_weights[:] = site_fields.T
         for i in range(n_points):
-            uniform = uniform_at(keys[2], sweep * n_points + i)
-            new = draw_by_weight(log_weights[i], uniform)
-            if new != labels[i]:
-                for j in range(n_points):
-                    log_weights[j, labels[i]] -= beta * coupling[i, j]
-                    log_weights[j, new] += beta * coupling[i, j]
-                labels[i] = new
-
-
-@register_jitable
-def tie_all(coupling, beta, labels, parents, key, position):
-    """Tie every two points that agree with probability 1 - exp(-beta c)."""
-    n_points = labels.shape[0]
-    parents[:] = np.arange(n_points)
-    for i in range(n_points):
-        for j in range(i):
-            strength = beta * coupling[i, j]
-            if labels[i] != labels[j] or strength <= 0.0:
-                continue
-            uniform = uniform_at(key, position + i * n_points + j)
-            # Most ties are weak, and 1 - exp(-x) <= x decides them without an exp.
-            if uniform < strength and uniform < -math.expm1(-strength):
-                join_clusters(parents, i, j)
-
-
-@register_jitable
-def recolour(site_fields, parents, labels, group_fields, key, position):
-    """Give each group of tied points a class, by the sum of its sites' fields."""
-    group_fields[:] = 0.0
-    for i in range(labels.shape[0]):
-        parents[i] = find_root(parents, i)
-        group_fields[parents[i]] += site_fields[i]
-    for i in range(labels.shape[0]):
-        uniform = uniform_at(key, position + parents[i])
-        labels[i] = draw_by_weight(group_fields[parents[i]], uniform)
-
-
-@register_jitable
-def fill_log_weights(coupling, site_fields, beta, labels, log_weights):
-    """Fill in the log weight of each class at each site."""
-    log_weights[:] = site_fields
-    for i in range(labels.shape[0]):
-        for j in range(labels.shape[0]):
-            log_weights[j, labels[i]] += beta * coupling[i, j]
-
-
-@register_jitable
-def draw_by_weight(log_weights, uniform):
-    """Draw a class by inversion, g with probability proportional to exp(log weight)."""
-    largest = log_weights.max()
-    total = 0.0
-    for g in range(log_weights.shape[0]):
-        total += math.exp(log_weights[g] - largest)
-    left = uniform * total
-    for g in range(log_weights.shape[0] - 1):
-        left -= math.exp(log_weights[g] - largest)
-        if left < 0.0:
-            return g
-    return log_weights.shape[0] - 1
+            add_coupling(coupling, i, 1.0, log_weights, labels[i])
+        class_sweeps(coupling, log_weights, labels, key, 1)

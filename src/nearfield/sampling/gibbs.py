@@ -8,11 +8,10 @@ bounds, and computed only where they leave it open, so that the draws are exact.
 import math
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 from numpy.typing import ArrayLike, NDArray
 
-from nearfield._checks import check_beta, check_generator, check_whole
+from nearfield._checks import Rng, check_beta, check_generator, check_whole
+from nearfield._compile import compilable, compiled
 from nearfield.field import LabelField
 from nearfield.sampling._random import draw_key, uniform_at
 from nearfield.sampling._support import (
@@ -42,7 +41,7 @@ _TOLERANCE = 2e-5  # of the sum of the weights: four times the error of the seri
 
 
 def draw_labels(
-    rng: np.random.Generator,
+    rng: Rng,
     field: LabelField,
     beta: float,
     n_sweeps: int = 1_000,
@@ -56,7 +55,7 @@ def draw_labels(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
+    rng : Generator, seed or None, as `numpy.random.default_rng` takes it
         Its state alone decides the draw.
     field : LabelField
     beta : float
@@ -69,8 +68,23 @@ def draw_labels(
     Returns
     -------
     labels : ndarray of int, shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearfield.distances import distance_matrix
+    >>> from nearfield.field import LabelField, gaussian_weights
+    >>> from nearfield.sampling import draw_labels
+    >>> rng = np.random.default_rng(0)
+    >>> distances = distance_matrix(rng.normal(size=(30, 2)))
+    >>> field = LabelField.from_weights(gaussian_weights(distances, 0.5), n_classes=2)
+    >>> labels = draw_labels(rng, field, beta=1.5)
+    >>> labels.shape
+    (30,)
+    >>> field.agreement(labels) > 15.0  # what labels at random have on average
+    True
     """
-    check_generator(rng)
+    rng = check_generator(rng)
     beta = check_beta(beta)
     n_sweeps = check_whole(n_sweeps, "n_sweeps", minimum=0)
     labels = starting_labels(rng, field, initial)
@@ -88,7 +102,7 @@ def kernel_of(field: LabelField, beta: float, labels: NDArray[np.int64]):
     return class_sweeps, (coupling_arrays(field, beta), np.ascontiguousarray(log_weights), labels)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def two_class_sweeps(coupling, log_odds, labels, key, n_sweeps):
     """Sweep over all sites `n_sweeps` times, changing `labels` and `log_odds` in place.
 
@@ -118,7 +132,7 @@ def two_class_sweeps(coupling, log_odds, labels, key, n_sweeps):
                 add_coupling(coupling, i, 2.0 * new - 1.0, log_odds, 0)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def class_sweeps(coupling, log_weights, labels, key, n_sweeps):
     """Sweep over all sites `n_sweeps` times, changing `labels` and `log_weights` in place.
 
@@ -151,14 +165,14 @@ def class_sweeps(coupling, log_weights, labels, key, n_sweeps):
                 move_coupling(coupling, i, log_weights, current, new)
 
 
-@register_jitable(inline="always")
+@compilable(inline="always")
 def upper_logit(uniform):
     """Return an upper bound of logit(u), from a table."""
     cell = np.uint64(np.int64(uniform * _N_CELLS))
     return _LOGITS[cell + np.uint64(1)]
 
 
-@register_jitable(inline="always")
+@compilable(inline="always")
 def two_largest(log_weights, i):
     """Find the two largest log weights at a site."""
     largest, second = log_weights[0, i], -np.inf
@@ -169,7 +183,7 @@ def two_largest(log_weights, i):
     return largest, second
 
 
-@register_jitable(inline="always")
+@compilable(inline="always")
 def draw_class_at(log_weights, i, cumulative, largest, current, uniform):
     """Draw a class at a site as `draw_class` does, by close bounds of exp where they decide.
 
@@ -198,7 +212,7 @@ def draw_class_at(log_weights, i, cumulative, largest, current, uniform):
     return n_passed
 
 
-@register_jitable(inline="always")
+@compilable(inline="always")
 def draw_class(log_weights, current, uniform):
     """Draw a class by inversion, from the current one on: it stays if u is below its probability.
 

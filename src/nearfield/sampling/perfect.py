@@ -4,11 +4,10 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from nearfield._checks import check_beta, check_generator, check_whole
+from nearfield._checks import Rng, check_beta, check_generator, check_whole
+from nearfield._compile import compilable, compiled
 from nearfield.field import LabelField
 from nearfield.sampling._random import draw_key, uniform_at
 from nearfield.sampling._support import coupling_arrays, move_label, stored_support
@@ -22,7 +21,7 @@ class PerfectDraw(NamedTuple):
 
 
 def draw_labels_perfect(
-    rng: np.random.Generator,
+    rng: Rng,
     field: LabelField,
     beta: float,
     *,
@@ -37,7 +36,7 @@ def draw_labels_perfect(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
+    rng : Generator, seed or None, as `numpy.random.default_rng` takes it
     field : LabelField
         With two classes.
     beta : float
@@ -53,8 +52,23 @@ def draw_labels_perfect(
     coalescence_time : int
         How many sweeps into the past the chains had to start; it doubles until they meet. Only
         with `return_time`, which makes the result a `PerfectDraw`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearfield.distances import distance_matrix
+    >>> from nearfield.field import LabelField, gaussian_weights
+    >>> from nearfield.sampling import draw_labels_perfect
+    >>> rng = np.random.default_rng(0)
+    >>> distances = distance_matrix(rng.normal(size=(30, 2)))
+    >>> field = LabelField.from_weights(gaussian_weights(distances, 0.5), n_classes=2)
+    >>> labels = draw_labels_perfect(rng, field, beta=1.5)
+    >>> labels.shape
+    (30,)
+    >>> field.agreement(labels) > 15.0  # what labels at random have on average
+    True
     """
-    check_generator(rng)
+    rng = check_generator(rng)
     beta = check_beta(beta)
     max_sweeps = check_whole(max_sweeps, "max_sweeps", minimum=1)
     if field.n_classes != 2 or beta < 0.0:
@@ -96,7 +110,7 @@ def _run_from_the_past(field, beta, key, n_sweeps):
     return lower, n_different
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def coupled_sweeps(
     coupling,
     total_coupling,
@@ -132,7 +146,7 @@ def coupled_sweeps(
     return n_different
 
 
-@register_jitable
+@compilable
 def set_label(coupling, total_coupling, external_field, beta, labels, support, i, uniform):
     """Draw one of two labels, rising with the support of class 1 whatever the current label is."""
     log_odds = (

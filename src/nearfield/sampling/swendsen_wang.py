@@ -7,11 +7,10 @@ not with each other, do not merge label by label. Cluster moves merge them.
 import math
 
 import numpy as np
-from numba import njit, types
-from numba.extending import overload, register_jitable
 from numpy.typing import ArrayLike, NDArray
 
-from nearfield._checks import check_beta, check_generator, check_whole
+from nearfield._checks import Rng, check_beta, check_generator, check_whole
+from nearfield._compile import compilable, compiled, overload, types
 from nearfield._vector import exp_of
 from nearfield.field import LabelField
 from nearfield.sampling._random import draw_key, uniform_at
@@ -24,7 +23,7 @@ _BONDS_PER_CELL = 4  # of the index of cumulative couplings of weak bonds
 
 
 def draw_labels_cluster(
-    rng: np.random.Generator,
+    rng: Rng,
     field: LabelField,
     beta: float,
     n_sweeps: int = 100,
@@ -43,8 +42,23 @@ def draw_labels_cluster(
     Returns
     -------
     labels : ndarray of int, shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearfield.distances import distance_matrix
+    >>> from nearfield.field import LabelField, gaussian_weights
+    >>> from nearfield.sampling import draw_labels_cluster
+    >>> rng = np.random.default_rng(0)
+    >>> distances = distance_matrix(rng.normal(size=(30, 2)))
+    >>> field = LabelField.from_weights(gaussian_weights(distances, 0.5), n_classes=2)
+    >>> labels = draw_labels_cluster(rng, field, beta=1.5)
+    >>> labels.shape
+    (30,)
+    >>> field.agreement(labels) > 15.0  # what labels at random have on average
+    True
     """
-    check_generator(rng)
+    rng = check_generator(rng)
     beta = check_beta(beta)
     n_sweeps = check_whole(n_sweeps, "n_sweeps", minimum=0)
     if beta < 0.0:
@@ -53,34 +67,32 @@ def draw_labels_cluster(
             "Use draw_labels instead."
         )
     labels = starting_labels(rng, field, initial)
+    is_start = initial is None
     cluster_sweeps(
         coupling_arrays(field),
         field.external_field,
         beta,
         labels,
         draw_key(rng),
-        draw_key(rng),
         n_sweeps,
-        initial is None,
+        is_start,
     )
     return labels
 
 
-@njit(cache=True, nogil=True)
-def cluster_sweeps(coupling, external_field, beta, labels, bond_key, class_key, n_sweeps, is_start):
+@compiled
+def cluster_sweeps(coupling, external_field, beta, labels, key, n_sweeps, is_start):
     r"""Open bonds and recolour clusters `n_sweeps` times, changing `labels` in place.
 
     With `is_start` a first sweep makes the starting labels: all points are taken to agree, and
     bonds have the strength :math:`s' = \max(s - \log G, s / G)` in place of
     :math:`s = \beta c_{ij}`, at most what the field implies for independent labels.
     """
-    n_points = labels.shape[0]
-    n_classes = external_field.shape[0]
-    (couplings, strong_bonds), weak = split_bonds(coupling, beta, n_points)
+    n_points, n_classes = labels.shape[0], external_field.shape[0]
+    (bonds, couplings), weak = split_bonds(coupling, beta, n_points)
     probabilities = np.empty_like(couplings)
-    opened = np.empty_like(strong_bonds, dtype=np.uint32)
-    parents = np.empty(n_points, dtype=np.uint32)
-    sizes = np.empty(n_points, dtype=np.int64)
+    room = make_room(n_points, n_classes, len(couplings))
+    site_fields = external_field.reshape((1, n_classes))
     n_used = np.uint64(0)
     for sweep in range(n_sweeps + is_start):
         discount, share = 0.0, 1.0
@@ -89,29 +101,79 @@ def cluster_sweeps(coupling, external_field, beta, labels, bond_key, class_key, 
             discount, share = math.log(n_classes), 1.0 / n_classes
         if sweep < 2:
             fill_bond_probabilities(couplings, beta, discount, share, probabilities)
-        for i in range(n_points):
-            parents[i] = i
-        n_used = open_strong_bonds(
-            strong_bonds, probabilities, labels, parents, opened, bond_key, n_used
-        )
-        n_used = open_weak_bonds(weak, beta * share, labels, parents, bond_key, n_used)
-        sizes[:] = 0
-        for i in range(n_points):
-            parents[i] = find_root(parents, i)
-            sizes[parents[i]] += 1
-        for i in range(n_points):
-            if parents[i] == i:
-                uniform = uniform_at(class_key, sweep * n_points + i)
-                labels[i] = draw_cluster_class(external_field, sizes[i], uniform)
-        for i in range(n_points):
-            labels[i] = labels[parents[i]]
+        strong = bonds, probabilities
+        n_used = move_clusters(strong, weak, beta * share, site_fields, labels, room, key, n_used)
 
 
-@register_jitable
+@compilable
+def make_room(n_points, n_classes, n_strong):
+    """Make the arrays that `move_clusters` overwrites."""
+    return (
+        np.empty(n_points, dtype=np.uint32),
+        np.empty((n_strong, 2), dtype=np.uint32),
+        np.empty(n_points, dtype=np.int64),
+        np.empty((n_points, n_classes)),
+    )
+
+
+@compilable
+def move_clusters(strong, weak, rate, site_fields, labels, room, key, n_used):
+    """Open bonds of points that agree, and draw a class for each cluster; change `labels`.
+
+    Parameters
+    ----------
+    strong : points of the strong bonds, shape (P, 2), and their probabilities
+    weak : of the weak bonds the cumulative couplings, the points, an index, and the total
+    rate : float
+        Of weak bonds, by coupling: beta.
+    site_fields : shape (n, G), or (1, G) for the same at all sites
+    room : from `make_room`
+
+    Returns
+    -------
+    n_used : the next unused position of the stream
+    """
+    parents, opened, classes, cluster_fields = room
+    for i in range(labels.shape[0]):
+        parents[i] = i
+    n_used = open_strong_bonds(strong[0], strong[1], labels, parents, opened, key, n_used)
+    n_used = open_weak_bonds(weak, rate, labels, parents, key, n_used)
+    return recolour(site_fields, labels, parents, classes, cluster_fields, key, n_used)
+
+
+@compilable
+def recolour(site_fields, labels, parents, classes, cluster_fields, key, n_used):
+    """Draw a class for each cluster, by the sum of its sites' fields."""
+    n_points, n_classes = cluster_fields.shape
+    is_even = site_fields.shape[0] == 1
+    for g in range(n_classes):
+        is_even = is_even and site_fields[0, g] == site_fields[0, 0]
+    for i in range(n_points):
+        labels[i] = find_root(parents, i)
+    if not is_even:
+        cluster_fields[:] = 0.0
+        for i in range(n_points):
+            site = i if site_fields.shape[0] > 1 else 0
+            for g in range(n_classes):
+                cluster_fields[labels[i], g] += site_fields[site, g]
+    for i in range(n_points):
+        if parents[i] == i:
+            uniform = uniform_at(key, n_used)
+            n_used += np.uint64(1)
+            if is_even:
+                classes[i] = np.int64(uniform * n_classes)
+            else:
+                classes[i] = draw_by_weight(cluster_fields[i], uniform)
+    for i in range(n_points):
+        labels[i] = classes[labels[i]]
+    return n_used
+
+
+@compilable
 def split_bonds(coupling, beta, n_points):
     """Split the bonds with a coupling above zero into strong and weak ones.
 
-    Returns the couplings and points of the strong bonds; and of the weak ones the cumulative
+    Returns the points and couplings of the strong bonds; and of the weak ones the cumulative
     couplings, the points, the index of the former, and their total.
     """
     row_couplings, row_others = np.empty(n_points), np.empty(n_points, dtype=np.int64)
@@ -132,12 +194,12 @@ def split_bonds(coupling, beta, n_points):
                 cumulative[n_weak] = total
                 weak_bonds[n_weak, 0], weak_bonds[n_weak, 1] = i, row_others[entry]
                 n_weak += 1
-    strong = couplings[:n_strong], strong_bonds[:n_strong]
+    strong = strong_bonds[:n_strong], couplings[:n_strong]
     weak = cumulative[:n_weak], weak_bonds[:n_weak], index_cumulative(cumulative[:n_weak]), total
     return strong, weak
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def index_cumulative(cumulative):
     """Index cumulative couplings: the bond in which each of equal cells begins."""
     n_pairs = cumulative.shape[0]
@@ -192,7 +254,7 @@ def _compile_couplings_before(coupling, i, values, others):
     return _copy_sparse if isinstance(coupling, types.BaseTuple) else _copy_dense
 
 
-@register_jitable
+@compilable
 def fill_bond_probabilities(couplings, beta, discount, share, probabilities):
     """Fill in the probability that the bond of two points that agree is open."""
     for pair in range(couplings.shape[0]):
@@ -202,7 +264,7 @@ def fill_bond_probabilities(couplings, beta, discount, share, probabilities):
         probabilities[pair] = 1.0 - exp_of(probabilities[pair])
 
 
-@register_jitable(inline="always")
+@compilable(inline="always")
 def open_strong_bonds(pairs, probabilities, labels, parents, opened, key, n_used):
     """Open strong bonds one by one; return the next unused position of the stream.
 
@@ -219,7 +281,7 @@ def open_strong_bonds(pairs, probabilities, labels, parents, opened, key, n_used
     return n_used + np.uint64(pairs.shape[0])
 
 
-@register_jitable(inline="always")
+@compilable(inline="always")
 def open_weak_bonds(bonds, rate, labels, parents, key, n_used):
     """Open weak bonds without visiting each.
 
@@ -247,7 +309,7 @@ def open_weak_bonds(bonds, rate, labels, parents, key, n_used):
     return n_used
 
 
-@register_jitable(inline="always")
+@compilable(inline="always")
 def first_above(values, start, end, place):
     """Return the first position from start on whose value, of rising ones, is above a place."""
     while start < end:
@@ -259,7 +321,7 @@ def first_above(values, start, end, place):
     return start
 
 
-@register_jitable(inline="always")
+@compilable(inline="always")
 def join_clusters(parents, i, j):
     """Merge the clusters of two points."""
     if parents[i] != parents[j]:
@@ -268,7 +330,7 @@ def join_clusters(parents, i, j):
         parents[i], parents[j] = root, root
 
 
-@register_jitable
+@compilable
 def find_root(parents, i):
     """Find the root of a point's cluster, with path halving."""
     while parents[i] != i:
@@ -277,17 +339,17 @@ def find_root(parents, i):
     return i
 
 
-@register_jitable
-def draw_cluster_class(external_field, size, uniform):
-    """Draw the class of a cluster by inversion."""
-    n_classes = external_field.shape[0]
-    largest = external_field.max()
+@compilable
+def draw_by_weight(log_weights, uniform):
+    """Draw a class by inversion, g with probability proportional to exp(log weight)."""
+    n_classes = log_weights.shape[0]
+    largest = log_weights.max()
     total = 0.0
     for g in range(n_classes):
-        total += math.exp(size * (external_field[g] - largest))
+        total += math.exp(log_weights[g] - largest)
     left = uniform * total
     for g in range(n_classes - 1):
-        left -= math.exp(size * (external_field[g] - largest))
+        left -= math.exp(log_weights[g] - largest)
         if left < 0.0:
             return g
     return n_classes - 1

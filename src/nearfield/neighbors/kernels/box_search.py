@@ -5,10 +5,9 @@ measured again in double precision. Boxes that are too far are skipped.
 """
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from nearfield._compile import compilable, compiled
 from nearfield.neighbors.kernels.box_tree import MOST_LEVELS, WIDTH
 from nearfield.neighbors.kernels.pair_sort import put_smallest_first, sort_pairs
 from nearfield.neighbors.kernels.vector import (
@@ -40,7 +39,7 @@ def _set_bits() -> NDArray[np.uint8]:
 _SET_BITS = _set_bits()
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def box_neighbors(queries, limits, tree, points, rows, distances, index):
     """Find the nearest points of each query, nearest first; of equally far ones the first rows.
 
@@ -118,7 +117,7 @@ def box_neighbors(queries, limits, tree, points, rows, distances, index):
         i += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def box_reverse_neighbors(queries, tree, points, rows, reaches, bounds):
     """Find, for each query, all points that have it within their reach.
 
@@ -202,7 +201,7 @@ def box_reverse_neighbors(queries, tree, points, rows, reaches, bounds):
     )
 
 
-@register_jitable
+@compilable
 def _mark_boxes(singles, some, tree, level, node, bounds, powers, masks):
     """Mark the boxes of a node that some queries may be in reach of; return those of any query.
 
@@ -220,7 +219,7 @@ def _mark_boxes(singles, some, tree, level, node, bounds, powers, masks):
     return of_any & (1 << n_boxes) - 1
 
 
-@register_jitable
+@compilable
 def _by_query(found_queries, found_places, found_distances, n_queries, rows):
     """Sort results by query, and keep their order otherwise; see `box_reverse_neighbors`."""
     starts = np.zeros(n_queries + 1, dtype=np.int64)
@@ -236,7 +235,7 @@ def _by_query(found_queries, found_places, found_distances, n_queries, rows):
     return starts, found_rows, distances
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def fill_distances(points, rows, power, distances):
     """Measure from each point to its neighbours, shape (n, n_columns), as a search does."""
     for i in range(rows.shape[0]):
@@ -245,7 +244,7 @@ def fill_distances(points, rows, power, distances):
             distances[i, c] = np.sqrt(value) if power == 2 else value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def fill_bounds(reaches, lengths, n_features, power, bounds):
     """Fill in how far points reach, as powers of single distances.
 
@@ -256,7 +255,7 @@ def fill_bounds(reaches, lengths, n_features, power, bounds):
         bounds[j] = _single_limit(reach, _margin(lengths[j]), n_features, power)
 
 
-@register_jitable
+@compilable
 def _make_stack():
     """Allocate the stack of nodes to visit: their levels, numbers and powers."""
     size = WIDTH * MOST_LEVELS
@@ -264,7 +263,7 @@ def _make_stack():
     return levels, nodes, np.empty(size, dtype=np.float32)
 
 
-@register_jitable
+@compilable
 def _make_work():
     """Allocate the powers of eight boxes, and two lists of the contents of a small node."""
     shape = N_AT_ONCE + WIDTH
@@ -272,14 +271,14 @@ def _make_work():
     return powers, np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
 
 
-@register_jitable
+@compilable
 def _longer(values, n_more):
     longer = np.empty(2 * values.shape[0] + n_more, dtype=values.dtype)
     longer[: values.shape[0]] = values
     return longer
 
 
-@register_jitable
+@compilable
 def _push(mask, powers, level, first, n_below, levels, nodes, node_powers, n_nodes):
     """Push the nodes in reach on the stack, the nearest on top; return the size of the stack."""
     bottom = n_nodes
@@ -295,7 +294,7 @@ def _push(mask, powers, level, first, n_below, levels, nodes, node_powers, n_nod
     return n_nodes
 
 
-@register_jitable
+@compilable
 def _points_in_reach(single, tree, bounds, limit, powers, near, n_nodes, work):
     """Replace the nodes in `near` by the points in them that may be in reach; return their number.
 
@@ -333,7 +332,7 @@ def _points_in_reach(single, tree, bounds, limit, powers, near, n_nodes, work):
     return n_near
 
 
-@register_jitable
+@compilable
 def _boxes_in_reach(single, power, boxes, at, powers, bounds, limit):
     """Measure to eight boxes; return a bit mask of those within the limit or their bounds."""
     if power == 2:
@@ -341,7 +340,7 @@ def _boxes_in_reach(single, power, boxes, at, powers, bounds, limit):
     return keep_box_sizes(single, boxes, at, powers, bounds, limit)  # type: ignore[call-arg]
 
 
-@register_jitable
+@compilable
 def _list_set(mask, first, stop, listed, n_listed):
     """Append first + k for every set bit k, below `stop`; return the length of the list.
 
@@ -354,7 +353,7 @@ def _list_set(mask, first, stop, listed, n_listed):
     return n_listed + _BIT_COUNTS[mask]
 
 
-@register_jitable
+@compilable
 def _power(query, point, power):
     """Measure the squared Euclidean or the Manhattan distance in double precision."""
     total = 0.0
@@ -364,7 +363,7 @@ def _power(query, point, power):
     return total
 
 
-@register_jitable
+@compilable
 def _to_single(query, origin, power, single):
     """Take a query relative to the origin, in single precision; bound the error of distances.
 
@@ -379,13 +378,13 @@ def _to_single(query, origin, power, single):
     return _margin(np.sqrt(total) if power == 2 else total)
 
 
-@register_jitable
+@compilable
 def _margin(length):
     """Bound the absolute error of single distances from a point this far from the origin."""
     return _ROUNDING * length + _TINY
 
 
-@register_jitable
+@compilable
 def _single_limit(value, margin, n_features, power):
     """Bound the single-precision power of all distances whose power is at most a value."""
     distance = (np.sqrt(value) if power == 2 else value) * (1.0 + _ROUNDING) + margin

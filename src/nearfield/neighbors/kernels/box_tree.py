@@ -6,10 +6,9 @@ Points are split at medians until eight are left, so that those of a block are n
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from nearfield._compile import compilable, compiled
 from nearfield.neighbors.kernels.pair_sort import put_smallest_first
 
 WIDTH = 8
@@ -35,7 +34,7 @@ class BoxTree(NamedTuple):
     power: int  # 2 for squared Euclidean distances, 1 for Manhattan distances
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def split_points(points, order):
     """Bring points, shape (n, n_features), into an order in which neighbours are near each other.
 
@@ -72,7 +71,7 @@ def split_points(points, order):
         n_left += 2
 
 
-@register_jitable
+@compilable
 def _widest(points, rows):
     """Find the feature with the largest variance, over some of the points if there are many."""
     step = max(1, rows.shape[0] // _N_SPREAD)

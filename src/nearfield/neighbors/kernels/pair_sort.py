@@ -1,13 +1,13 @@
 """Values and the rows that they belong to, in order: by value, and then by row."""
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
+
+from nearfield._compile import compilable, compiled
 
 _N_BY_INSERTION = 16
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def put_smallest_first(values, rows, n_smallest):
     """Move the smallest values to the front, the largest of them to the end of these."""
     low, high, wanted = 0, values.shape[0] - 1, n_smallest - 1
@@ -19,7 +19,7 @@ def put_smallest_first(values, rows, n_smallest):
             low = middle + 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def sort_pairs(values, rows):
     """Sort by value, and then by row."""
     size = values.shape[0]
@@ -36,7 +36,7 @@ def sort_pairs(values, rows):
     sort_pairs(values[middle:], rows[middle:])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def merge_pairs(values, rows, places, starts, more_values, more_rows):
     """Merge sorted lists into sorted rows of values, which keep their length; in place.
 
@@ -64,12 +64,12 @@ def merge_pairs(values, rows, places, starts, more_values, more_rows):
                 old += 1
 
 
-@register_jitable
+@compilable
 def _comes_after(value, row, other, other_row):
     return value > other or (value == other and row > other_row)
 
 
-@register_jitable
+@compilable
 def _partition(values, rows, low, high):
     """Part low .. high into smaller ones and, after the place returned, larger ones."""
     pivot, pivot_row = values[(low + high) // 2], rows[(low + high) // 2]

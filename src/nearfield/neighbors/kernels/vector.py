@@ -4,10 +4,7 @@ Written as LLVM instructions, because the compiler does not vectorise eight runn
 with ten features these take a sixth of the time of the plain loop.
 """
 
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from nearfield._compile import cgutils, intrinsic, ir, types
 
 _FLOAT = ir.FloatType()
 _VECTOR = ir.VectorType(_FLOAT, 8)
