@@ -10,8 +10,6 @@ from nearfield.inference._panels import flattened, tilted_log_density
 from nearfield.inference._problem import Problem
 from nearfield.inference._quadrature import ScaleRule, scale_rule
 
-_MAX_CELLS = 250
-_WIDEST_CELL = 0.1  # in the log of the scale
 _PRIOR_LEVELS = ndtr(np.linspace(-4.0, 4.0, 33))
 _MOST_CHANGE = -6.0, 3.0  # of a log mass that is only roughly known
 
@@ -30,10 +28,10 @@ def cell_rule(problem: Problem, bounds: tuple[float, float]) -> ScaleRule:
     steps = problem.family.scale_steps
     steps = steps[(steps > low) & (steps < high)]
     # Half of the edges at most are steps; the others cut what is left wide.
-    n_kept = min(len(steps), _MAX_CELLS // 2)
+    n_kept = min(len(steps), problem.settings.max_cells // 2)
     kept = steps[np.linspace(0, len(steps) - 1, n_kept).round().astype(int)] if n_kept else steps
     edges = np.concatenate([[low], kept, [high]])
-    n_parts = np.ceil(np.diff(np.log(edges)) / _WIDEST_CELL).clip(1).astype(int)
+    n_parts = np.ceil(np.diff(np.log(edges)) / problem.settings.widest_cell).clip(1).astype(int)
     parts = [
         np.geomspace(a, b, n + 1)[:-1]
         for a, b, n in zip(edges[:-1], edges[1:], n_parts, strict=True)
@@ -90,7 +88,7 @@ def merged_rule(
     roughly known of the density of the cells: exact where one cell is a stretch.
     """
     log_density = tilted_log_density(problem, cells, log_totals)
-    mass = flattened(log_density) * np.exp(cells.log_weights) / cells.scales
+    mass = flattened(problem.settings, log_density) * np.exp(cells.log_weights) / cells.scales
     stretch = np.floor(n_scales * (np.cumsum(mass) - 0.5 * mass) / mass.sum()).astype(int)
     scales, log_weights, log_priors, edges = [], [], [], [cells.low]
     for index in np.unique(stretch):

@@ -7,11 +7,11 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from nearfield._checks import check_generator, check_whole
+from nearfield._progress import progress
 from nearfield._threads import one_blas_thread
 from nearfield.inference._chain import Chain, RunLength, Sampler, advance, start_chain
 from nearfield.inference._checkpoint import Checkpoint, fingerprint
 from nearfield.inference._posterior import Posterior, warn_unless_converged
-from nearfield.inference._progress import progress
 from nearfield.inference._target import Target
 
 ROUND_SECONDS = 0.5
@@ -48,7 +48,7 @@ def run_chains(
     length = RunLength(settings.n_burn, settings.n_draws)
     streams = check_generator(rng).spawn(settings.n_chains)
     checkpoint = _open_checkpoint(settings, sampler, streams)
-    chains = checkpoint.load(sampler) if checkpoint else None
+    chains = checkpoint.load(sampler, length, settings.n_chains) if checkpoint else None
     if chains is None:
         chains = [start_chain(stream, sampler, length) for stream in streams]
     name = type(settings).__name__

@@ -1,13 +1,13 @@
 """Checkpoints: a run that was killed goes on, bit for bit, as if nothing had happened.
 
-One file holds all chains: plain arrays (NumPy's .npz, never pickle) and the random streams as
-JSON. It is replaced in one piece, so that it is whole whenever the machine stops. A fingerprint
-of everything that the draws depend on keeps it from being taken for another run's.
+One file holds all chains: plain arrays, and the random streams in its header (`nearfield._archive`,
+``docs/file_format.md``). It is replaced in one piece, so that it is whole whenever the machine
+stops. A fingerprint of everything that the draws depend on keeps it from being taken for another
+run's, and every value is checked before a chain goes on from it.
 """
 
 import dataclasses
 import hashlib
-import io
 import json
 import os
 from pathlib import Path
@@ -16,23 +16,15 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from nearfield._archive import Archive, pack, unpack
 from nearfield._files import replace_file
-from nearfield.inference._chain import Chain, Sampler
+from nearfield._streams import stream_from_plain, stream_to_plain
+from nearfield.inference._chain import Chain, RunLength, Sampler
 from nearfield.inference._target import Target
 from nearfield.inference._walk import Walk
 
-_FORMAT = "nearfield checkpoint 2"
-_NAMES = {
-    "format",
-    "fingerprint",
-    "streams",
-    "states",
-    "walk_means",
-    "walk_covariances",
-    "walk_log_sizes",
-    "counts",
-    "draws",
-}
+_FORMAT, _VERSION = "nearfield checkpoint", 3
+_LARGEST, _LARGEST_LOG = 1e100, 200.0  # of what chains reach
 _QUANTILES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
 
 
@@ -55,36 +47,50 @@ class Checkpoint(NamedTuple):
 
     def save(self, chains: list[Chain], sampler: Sampler) -> None:
         """Replace the file, in one piece."""
-        content = io.BytesIO()
-        arrays: Any = _pack(chains, sampler)
-        np.savez(content, format=_FORMAT, fingerprint=self.fingerprint, **arrays)
-        replace_file(self.path, content.getbuffer())
+        header = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "fingerprint": self.fingerprint,
+            "streams": [stream_to_plain(chain.rng) for chain in chains],
+        }
+        replace_file(self.path, pack(header, _to_arrays(chains, sampler)))
 
-    def load(self, sampler: Sampler) -> list[Chain] | None:
+    def load(self, sampler: Sampler, length: RunLength, n_chains: int) -> list[Chain] | None:
         """Read the chains; None if there is no file yet, an error if it is not this run's."""
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:
             return None
         try:
-            arrays = _read(content)
+            archive = unpack(content)
+            is_ours = archive.header["format"] == _FORMAT and archive.header["version"] == _VERSION
+            found = archive.header["fingerprint"] if is_ours else None
         except Exception as error:  # a damaged archive can fail in any way
-            raise ValueError(
-                f"Expected a whole checkpoint in {str(self.path)!r}; got a file that is damaged or "
-                "no checkpoint. It is left as it is: move it away, or choose another file."
-            ) from error
-        if arrays["fingerprint"] != self.fingerprint:
+            raise self._refusal() from error
+        if not is_ours:
+            raise self._refusal()
+        if found != self.fingerprint:
             raise ValueError(
                 f"Expected the checkpoint of this run in {str(self.path)!r}; got that of a run "
                 "with other labels, model, priors, settings or seed. It is left as it is: run "
                 "with what it was made with, or choose another file."
             )
-        return _unpack(arrays, sampler)
+        try:
+            _check_arrays(archive, length, n_chains)
+            return _to_chains(archive, sampler)
+        except Exception as error:  # whatever a value that was never written leads to
+            raise self._refusal() from error
+
+    def _refusal(self) -> ValueError:
+        return ValueError(
+            f"Expected a whole checkpoint in {str(self.path)!r}; got a file that is damaged or "
+            "no checkpoint. It is left as it is: move it away, or choose another file."
+        )
 
 
 def fingerprint(settings: Any, target: Target, streams: list[np.random.Generator]) -> str:
     """Hash everything that the draws depend on."""
-    digest = hashlib.sha256(_FORMAT.encode())
+    digest = hashlib.sha256(f"{_FORMAT} {_VERSION}".encode())
     _add(digest, dataclasses.replace(settings, checkpoint=None))
     _add(digest, target.labels)
     family: Any = target.family
@@ -99,7 +105,7 @@ def fingerprint(settings: Any, target: Target, streams: list[np.random.Generator
         _add(digest, (prior.dist.name, prior.args, sorted(prior.kwds.items())))
         _add(digest, np.asarray(prior.ppf(_QUANTILES)))
     for stream in streams:
-        _add(digest, _stream_to_json(stream))
+        _add(digest, json.dumps(stream_to_plain(stream)))
     return digest.hexdigest()
 
 
@@ -112,9 +118,8 @@ def _add(digest: Any, value: Any) -> None:
     digest.update(b"\0")
 
 
-def _pack(chains: list[Chain], sampler: Sampler) -> dict[str, NDArray[Any]]:
+def _to_arrays(chains: list[Chain], sampler: Sampler) -> dict[str, NDArray[Any]]:
     return {
-        "streams": np.array([_stream_to_json(chain.rng) for chain in chains]),
         "states": np.stack([sampler.pack(chain.state) for chain in chains]),
         "walk_means": np.stack([chain.walk.mean for chain in chains]),
         "walk_covariances": np.stack([chain.walk.covariance for chain in chains]),
@@ -124,8 +129,41 @@ def _pack(chains: list[Chain], sampler: Sampler) -> dict[str, NDArray[Any]]:
     }
 
 
-def _unpack(arrays: dict[str, NDArray[Any]], sampler: Sampler) -> list[Chain]:
-    chains = []
+def _check_arrays(archive: Archive, length: RunLength, n_chains: int) -> None:
+    """Refuse arrays that no run of this length writes."""
+    n, arrays = n_chains, archive.arrays
+    shapes = {
+        "walk_means": (n, 2),
+        "walk_covariances": (n, 2, 2),
+        "walk_log_sizes": (n,),
+        "counts": (n, 3),
+        "draws": (n, length.n_draws, 2),
+    }
+    is_shaped = len(archive.header["streams"]) == n and set(arrays) == {"states", *shapes}
+    if not is_shaped or any(arrays[name].shape != shape for name, shape in shapes.items()):
+        raise ValueError("arrays of another shape")
+    if any(arrays[name].dtype != np.float64 for name in set(arrays) - {"counts"}):
+        raise ValueError("arrays of another type")
+    (n_learned, n_done, n_accepted), counts = arrays["counts"].T, arrays["counts"]
+    n_drawn = np.maximum(n_done - length.n_burn, 0)
+    is_possible = (counts >= 0).all() and (n_done <= length.total).all()
+    if not is_possible or (n_learned > n_done).any() or (n_accepted > n_drawn).any():
+        raise ValueError("counts that no run has")
+    is_drawn = np.arange(length.n_draws) < n_drawn[:, None]
+    drawn = arrays["draws"][is_drawn]
+    finite = [drawn, *(arrays[f"walk_{name}"] for name in ("means", "covariances", "log_sizes"))]
+    if (
+        not all((np.abs(values) < _LARGEST).all() for values in finite)
+        or (drawn[:, 1] <= 0.0).any()
+    ):
+        raise ValueError("a number out of its range")
+    variances = np.diagonal(arrays["walk_covariances"], axis1=1, axis2=2)
+    if (variances < 0.0).any() or (np.abs(arrays["walk_log_sizes"]) > _LARGEST_LOG).any():
+        raise ValueError("a walk that no run has")
+
+
+def _to_chains(archive: Archive, sampler: Sampler) -> list[Chain]:
+    arrays, chains = archive.arrays, []
     for c, (n_learned, n_done, n_accepted) in enumerate(arrays["counts"].tolist()):
         walk = Walk(
             arrays["walk_means"][c],
@@ -133,31 +171,7 @@ def _unpack(arrays: dict[str, NDArray[Any]], sampler: Sampler) -> list[Chain]:
             float(arrays["walk_log_sizes"][c]),
             n_learned,
         )
-        rng = _stream_from_json(str(arrays["streams"][c]))
+        rng = stream_from_plain(archive.header["streams"][c])
         state = sampler.unpack(arrays["states"][c])
         chains.append(Chain(rng, state, walk, n_done, n_accepted, arrays["draws"][c]))
     return chains
-
-
-def _read(content: bytes) -> dict[str, NDArray[Any]]:
-    """Read every array; the archive's checksums are compared while reading."""
-    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in archive.files}
-    if set(arrays) != _NAMES or arrays["format"] != _FORMAT:
-        raise ValueError(f"no {_FORMAT}: {sorted(arrays)}")
-    return arrays
-
-
-def _stream_to_json(rng: np.random.Generator) -> str:
-    return json.dumps(rng.bit_generator.state, default=_to_plain)
-
-
-def _to_plain(value: Any) -> Any:
-    return value.tolist()  # of an array or a NumPy number
-
-
-def _stream_from_json(text: str) -> np.random.Generator:
-    state = json.loads(text)
-    bit_generator = getattr(np.random, state["bit_generator"])()
-    bit_generator.state = state
-    return np.random.Generator(bit_generator)

@@ -12,10 +12,6 @@ from nearfield.inference._quadrature import ScaleRule
 from nearfield.inference._rows import ScaleRow
 from nearfield.log_partition import Estimates, LogPartition, Reweighting, cubic
 
-_KNOT_DROP = 14.0  # knots go to where the log density of a row has fallen by so much
-_KNOT_SPACING = 0.8  # in what one draw can tell apart
-_FEW_ROWS = 16  # with fewer, nodes stand closer: quantiles are read between nodes of all rows
-
 
 class Knots(NamedTuple):
     """Betas of all rows, one row after the other."""
@@ -36,12 +32,14 @@ class Knots(NamedTuple):
 
 def place_knots(problem: Problem, rows: list[ScaleRow]) -> Knots:
     """Place the betas of each row where its density is, as far as known."""
-    found = density_ranges(problem, rows, *problem.beta_support, _KNOT_DROP)
+    settings = problem.settings
+    found = density_ranges(problem, rows, *problem.beta_support, settings.knot_drop)
     parts = []
     for row, (low, high, _) in zip(rows, found, strict=True):
         if low == high:  # a peak between two betas of the search
             low, high = problem.beta_support
-        betas = row.curve.log_partition.evenly(low, high, _KNOT_SPACING, frozen=2.0, n_least=8)
+        spacing = settings.knot_spacing if row.curve.gap is None else settings.gap_knot_spacing
+        betas = row.curve.log_partition.evenly(low, high, spacing, frozen=2.0, n_least=8)
         parts.append(np.unique(betas))
     return Knots(
         np.concatenate(parts), np.repeat(np.arange(len(rows)), [len(part) for part in parts])
@@ -102,7 +100,7 @@ def integrate(
     left = knots.lefts
     rows = knots.rows[left]
     step = (knots.betas[left + 1] - knots.betas[left])[:, None]
-    points, point_weights = leggauss(2 if len(rule.scales) >= _FEW_ROWS else 4)
+    points, point_weights = leggauss(2 if len(rule.scales) >= problem.settings.few_rows else 4)
     t = 0.5 * (1.0 + points)
     betas = knots.betas[left][:, None] + step * t
     log_z = cubic(

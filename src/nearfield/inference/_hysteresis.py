@@ -7,6 +7,7 @@ a wrong posterior, which neither R-hat nor an effective sample size shows.
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -18,21 +19,36 @@ from nearfield.inference._draws import draw_from_labels, draw_from_one_class, dr
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._target import Point, Target
 
-PAIRS = (20, 120)
-"""How many pairs of auxiliary draws are compared: one for 25 draws of the run, within these."""
-
-SHIFTS = (-1.0, 0.0, 1.0)
-"""Posterior sds by which beta is moved: a biased posterior lies beside the transition."""
-
-SIGNIFICANCE = 1e-3
-"""Of a comparison. One below it is repeated, and warns only if it comes out the same again."""
-
-MAX_BIAS = 0.25
-"""Smaller biases of beta, in posterior sds, are no reason to warn."""
-
-_FEWEST_PAIRS = 5
-
 Draw = Callable[[np.random.Generator, Point], NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class HysteresisSettings:
+    """Of the test.
+
+    Attributes
+    ----------
+    n_pairs : tuple of int
+        How many pairs of auxiliary draws are compared: one for 25 draws of the run, within these.
+    shifts : tuple of float
+        Posterior sds by which beta is moved: a biased posterior lies beside the transition.
+    significance : float
+        Of a comparison. One below it is repeated, and warns only if it comes out the same again,
+        so that a false alarm has a probability of 1e-6.
+    max_bias : float
+        Smaller biases of beta, in posterior sds, are no reason to warn.
+    fewest_pairs : int
+        For a t test.
+    """
+
+    n_pairs: tuple[int, int] = (20, 120)
+    shifts: tuple[float, ...] = (-1.0, 0.0, 1.0)
+    significance: float = 1e-3
+    max_bias: float = 0.25
+    fewest_pairs: int = 5
+
+
+_SETTINGS = HysteresisSettings()
 
 
 class Comparison(NamedTuple):
@@ -69,7 +85,7 @@ def warn_of_hysteresis(
             f"biases beta by about {abs(found.bias):.1g} posterior sds. The field has a "
             "first-order transition, or sampling freezes. Use PathSampling, or raise n_sweeps.",
             ConvergenceWarning,
-            stacklevel=3,  # whoever called infer
+            stacklevel=4,  # whoever called infer
         )
 
 
@@ -77,7 +93,7 @@ def _significant(comparisons: list[Comparison]) -> dict[str, Comparison]:
     return {
         found.start: found
         for found in comparisons
-        if found.p_value < SIGNIFICANCE and abs(found.bias) > MAX_BIAS
+        if found.p_value < _SETTINGS.significance and abs(found.bias) > _SETTINGS.max_bias
     }
 
 
@@ -94,9 +110,9 @@ def compare_starts(
     posterior sds: the slope of the log likelihood that it adds, over one sd.
     """
     n_draws, sd = posterior.beta.size, float(posterior.sd()["beta"])
-    n_pairs = int(np.clip(n_draws // 25, *PAIRS))
+    n_pairs = int(np.clip(n_draws // 25, *_SETTINGS.n_pairs))
     chosen = np.linspace(0, n_draws - 1, n_pairs).round().astype(int)
-    betas = posterior.beta.ravel()[chosen] + sd * np.resize(SHIFTS, n_pairs)
+    betas = posterior.beta.ravel()[chosen] + sd * np.resize(_SETTINGS.shifts, n_pairs)
     positions = target.position_of(betas, posterior.scale.ravel()[chosen])
     differences: dict[str, list[float]] = {}
     for beta, scale in positions.T.tolist():
@@ -124,7 +140,7 @@ def _other_starts(rng, target, point, auxiliary):
 
 def _compare(start: str, differences: NDArray[np.float64], sd: float) -> Comparison:
     mean, p_value = float(differences.mean()), 1.0
-    if len(differences) >= _FEWEST_PAIRS and mean != 0.0:
+    if len(differences) >= _SETTINGS.fewest_pairs and mean != 0.0:
         error = max(float(stats.sem(differences)), 1e-12)
         p_value = 2.0 * float(stats.t.sf(abs(mean) / error, len(differences) - 1))
     return Comparison(start, mean, p_value, mean * sd)

@@ -4,13 +4,9 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 
+from nearfield.inference._path_settings import PathSettings
 from nearfield.inference._problem import Problem
 from nearfield.inference._quadrature import ScaleRule, gauss_rule
-
-_FLATTENED = 0.25  # scales follow this power of the density: tails need some too
-_LOWEST = 30.0  # and the density where it is within exp(-30) of the largest
-_NODES_A_PANEL = 4
-_N_FINE = 40  # points between two scales, to find the edges of panels
 
 
 def scale_bounds(
@@ -49,10 +45,12 @@ def tilt(scales: NDArray[np.float64], log_masses: NDArray[np.float64]) -> NDArra
     return np.log1p((scales - mean) ** 2 / max(variance, 1e-300))
 
 
-def flattened(log_density: NDArray[np.float64]) -> NDArray[np.float64]:
+def flattened(settings: PathSettings, log_density: NDArray[np.float64]) -> NDArray[np.float64]:
     """Give the density, flattened, that scales are placed by."""
     largest = log_density.max()
-    return np.exp(_FLATTENED * (np.maximum(log_density, largest - _LOWEST) - largest))
+    return np.exp(
+        settings.flattened * (np.maximum(log_density, largest - settings.lowest) - largest)
+    )
 
 
 def panel_rule(
@@ -63,16 +61,16 @@ def panel_rule(
     n_scales: int,
 ) -> ScaleRule:
     """Place scales by Gauss-Legendre in their logarithm, on panels of equal flattened mass."""
-    log_density = tilted_log_density(problem, rule, log_totals)
+    settings, log_density = problem.settings, tilted_log_density(problem, rule, log_totals)
     logs, ends = np.log(rule.scales), np.log(bounds)
     knots = np.unique(np.clip(np.concatenate([ends, logs]), *ends))
-    fine = np.unique(np.linspace(knots[:-1], knots[1:], _N_FINE))
-    density = flattened(np.interp(fine, logs, log_density))
+    fine = np.unique(np.linspace(knots[:-1], knots[1:], settings.n_fine))
+    density = flattened(settings, np.interp(fine, logs, log_density))
     steps = 0.5 * (density[1:] + density[:-1]) * np.diff(fine)
     cumulative = np.concatenate([[0.0], np.cumsum(steps)])
-    n_panels = int(np.ceil(n_scales / _NODES_A_PANEL))
+    n_panels = int(np.ceil(n_scales / settings.nodes_a_panel))
     edges = np.interp(np.linspace(0.0, cumulative[-1], n_panels + 1), cumulative, fine)
-    points, weights = leggauss(_NODES_A_PANEL)
+    points, weights = leggauss(settings.nodes_a_panel)
     half = 0.5 * np.diff(edges)[:, None]
     middles = 0.5 * (edges[1:] + edges[:-1])[:, None] + half * points
     widths = half * weights

@@ -6,24 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearfield.inference._panels import tilt
+from nearfield.inference._path_settings import Spacing
 from nearfield.inference._problem import Problem
 from nearfield.inference._quadrature import ScaleRule
 from nearfield.inference._rows import ScaleRow
 from nearfield.log_partition import StateBuilder, States, add_ladder, phases_of, place_states
 
-_NEGLIGIBLE = 9.0  # rows are drawn at where the log density comes within so much of the largest
 _N_EXTENSION = 16
-_N_GAP_ROWS = 3
 _QUARTERS = np.arange(4) / 4.0
-
-
-class Spacing(NamedTuple):
-    """How densely states are placed."""
-
-    n_rows: int
-    drop: float  # betas go to where the log density of a row has fallen by so much
-    spacing: float  # of betas, in what one draw can tell apart
-    rung_spacing: float
 
 
 def plan_draws(
@@ -55,7 +45,9 @@ def plan_draws(
     heights = {sign: height + far for sign, height in heights.items()}
     highest = max(height.max() for height in heights.values())
     needs = {
-        sign: np.where(height > highest - _NEGLIGIBLE, np.exp(0.25 * (height - highest)), 0.0)
+        sign: np.where(
+            height > highest - problem.settings.row_drop, np.exp(0.25 * (height - highest)), 0.0
+        )
         * widths
         * (1.0 if row_needs is None else row_needs)
         for sign, height in heights.items()
@@ -65,7 +57,8 @@ def plan_draws(
     for sign, need in needs.items():
         if need.any():
             # A field with a transition varies little with the scale, and needs many states.
-            n_most = spacing.n_rows if all(row.curve.gap is None for row in rows) else _N_GAP_ROWS
+            has_gap = any(row.curve.gap is not None for row in rows)
+            n_most = problem.settings.n_gap_rows if has_gap else spacing.n_rows
             n_rows = max(round(n_most * need.sum() / total), 2)
             chosen = _spread_rows(need, n_rows)
             ladder_row = chosen[np.argmax(heights[sign][chosen])]

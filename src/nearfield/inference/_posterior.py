@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from nearfield._checks import check_level, check_whole
+from nearfield._checks import Rng, check_generator, check_level, check_whole
 from nearfield.inference._arviz import chain_diagnostics, to_inference_data
 
 MAX_R_HAT = 1.01
@@ -47,6 +47,13 @@ class Posterior:
         A bound on the posterior mass that the nodes do not cover.
     beta_cells, scale_cells : ndarray, shape (2, n_nodes), or None
         Where the cell of each node begins and ends, for nodes; None for half way to the others.
+
+    Examples
+    --------
+    >>> from nearfield.inference import Posterior
+    >>> posterior = Posterior.from_nodes([1.0, 2.0], [0.5, 0.5], [0.25, 0.75], "sigma")
+    >>> posterior.mean().to_dict()
+    {'beta': 1.75, 'sigma': 0.5}
     """
 
     beta: NDArray[np.float64]
@@ -236,25 +243,21 @@ class Posterior:
                 frame.loc[name, list(diagnostics)] = list(diagnostics.values())
         return frame
 
-    def sample(
-        self, n: int, rng: np.random.Generator
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def sample(self, n: int, rng: Rng) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Draw n pairs, independent given the record; returns beta and the scale, shape (n,).
 
         Nodes are drawn by weight, then beta and sigma from the cell of the node.
         """
         if self.is_draws:
             return self.sample_nodes(n, rng)
-        n = check_whole(n, "n", minimum=1)
+        n, rng = check_whole(n, "n", minimum=1), check_generator(rng)
         index = rng.choice(self.beta.size, size=n, p=self.weight)
         beta, scale = (cells.draw(rng, index) for cells in self._cells().values())
         return beta, scale
 
-    def sample_nodes(
-        self, n: int, rng: np.random.Generator
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def sample_nodes(self, n: int, rng: Rng) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Draw n of the nodes by weight, or n of the draws; returns beta and the scale, (n,)."""
-        n = check_whole(n, "n", minimum=1)
+        n, rng = check_whole(n, "n", minimum=1), check_generator(rng)
         if self.is_draws:
             index = rng.integers(self.beta.size, size=n)
         else:
@@ -308,7 +311,7 @@ def warn_unless_converged(posterior: Posterior) -> None:
             f"Expected R-hat <= {MAX_R_HAT} and effective sample sizes >= {MIN_ESS:.0f}; "
             f"{', '.join(complaints)}. Raise n_draws and n_burn, or n_chains.",
             ConvergenceWarning,
-            stacklevel=4,  # whoever called infer
+            stacklevel=5,  # whoever called infer
         )
 
 

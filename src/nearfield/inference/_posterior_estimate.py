@@ -16,7 +16,8 @@ from nearfield.inference._grid import (
     rows_of,
 )
 from nearfield.inference._panels import panel_rule, scale_bounds
-from nearfield.inference._plan import Spacing, plan_draws
+from nearfield.inference._path_settings import Spacing
+from nearfield.inference._plan import plan_draws
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._problem import Problem
 from nearfield.inference._quadrature import ScaleRule, every_k, rule_error, scan_rule
@@ -31,12 +32,6 @@ from nearfield.log_partition import (
     standard_error,
 )
 
-_N_SCAN = 12
-_N_ROUGH = 24  # scales of the first draws
-_N_SMOOTH, _N_STEPS = 40, 80  # of the last ones
-_ROUGH_DROP, _DROP = 20.0, 12.0  # scales go to where the log density has fallen by so much
-_MIN_EFFECTIVE = 40.0  # draws that log z must be worth where the posterior is
-_HEAVY = 4.0  # that is where a node's log mass is within so much of the largest
 _MIN_WEIGHT = 1e-9  # of a node
 _SAME = 1e-6  # agreements that differ by less are the same
 
@@ -63,14 +58,20 @@ class ScaleRows(NamedTuple):
         return plan_draws(self.problem, self.rule, self.rows, spacing, row_needs)
 
     def improved(self, pool: Pool, table: AgreementTable) -> "PosteriorEstimate":
-        """Estimate log z anew from a pool of draws."""
-        knots = place_knots(self.problem, self.rows)
+        """Estimate log z anew from a pool of draws.
+
+        A first-order transition is a kink of log z, which is as narrow as the posterior around
+        it: there knots are placed a second time, by the estimates at the first.
+        """
         n_rows = len(self.rule.scales)
         at_all = table.at(pool.labelings, np.concatenate([self.rule.scales, pool.scales]))
         reweighting = reweight(pool, at_all[:, n_rows:], self.problem.log_z_at_zero)
-        estimates = estimate_at_knots(reweighting, at_all[:, :n_rows], knots)
+        rows = self.rows
+        for _ in range(1 + any(row.curve.gap is not None for row in rows)):
+            knots = place_knots(self.problem, rows)
+            estimates = estimate_at_knots(reweighting, at_all[:, :n_rows], knots)
+            rows = rows_of(knots, estimates, self.agreements, self.rough)
         nodes = integrate(self.problem, self.rule, self.agreements, knots, estimates)
-        rows = rows_of(knots, estimates, self.agreements, self.rough)
         return PosteriorEstimate(self._replace(rows=rows), estimates, nodes, *reweighting[2:])
 
 
@@ -95,11 +96,11 @@ class PosteriorEstimate(NamedTuple):
     def narrowed(self, density: float) -> tuple[ScaleRows, float]:
         """Move to scales placed where the posterior is; return also the mass left outside."""
         problem, totals = self.scale_rows.problem, self.totals()
-        bounds = scale_bounds(problem, self.scale_rows.rule, totals, _DROP)
+        bounds = scale_bounds(problem, self.scale_rows.rule, totals, problem.settings.scale_drop)
         if problem.family.is_discrete:
             rule = every_k(problem.family, problem.priors, *bounds)
         elif problem.family.is_smooth:
-            n_scales = int(np.ceil(_N_SMOOTH * density))
+            n_scales = int(np.ceil(problem.settings.n_smooth_scales * density))
             rule = panel_rule(problem, self.scale_rows.rule, totals, bounds, n_scales)
         else:
             cells = cell_rule(problem, bounds)
@@ -110,7 +111,9 @@ class PosteriorEstimate(NamedTuple):
                 self.scale_rows.rule.scales,
                 self._row_masses(),
             )
-            rule = merged_rule(problem, cells, guessed, int(np.ceil(_N_STEPS * density)))
+            rule = merged_rule(
+                problem, cells, guessed, int(np.ceil(problem.settings.n_step_scales * density))
+            )
         is_outside = (self.scale_rows.rule.scales < bounds[0]) | (
             self.scale_rows.rule.scales > bounds[1]
         )
@@ -129,11 +132,12 @@ class PosteriorEstimate(NamedTuple):
     def row_needs(self) -> NDArray[np.float64]:
         """Return how much more each row needs draws than it has, shape (R,); one for enough."""
         log_masses = self.nodes.log_masses[0]
-        heavy = log_masses > log_masses.max() - _HEAVY
+        heavy = log_masses > log_masses.max() - self.scale_rows.problem.settings.heavy
+        enough = self.scale_rows.problem.settings.min_effective
         n_effective = np.full(len(self.scale_rows.rule.scales), np.inf)
         found = self.estimates.n_effective[self.nodes.knots[heavy]]
         np.minimum.at(n_effective, self.nodes.rows[heavy], found)
-        return np.sqrt(_MIN_EFFECTIVE / np.clip(n_effective, 1.0, _MIN_EFFECTIVE))
+        return np.sqrt(enough / np.clip(n_effective, 1.0, enough))
 
     def moments(self) -> tuple[NDArray[np.float64], ...]:
         """Return the log evidence, weights and means of the nodes, from each part of the draws.
@@ -147,12 +151,17 @@ class PosteriorEstimate(NamedTuple):
     def _places(self) -> NDArray[np.float64]:
         return np.stack([self.nodes.betas, self.scale_rows.rule.scales[self.nodes.rows]], axis=1)
 
-    def relative_errors(self) -> NDArray[np.float64]:
-        """Return the errors of the two means as parts of the standard deviations."""
+    def relative_errors(self) -> tuple[float, float]:
+        """Return the larger error of the two means, as a part of the standard deviation.
+
+        First by the jackknife alone, then with hysteresis.
+        """
         _, weights, means = self.moments()
         variances = weights[0] @ (self._places() - means[0]) ** 2
-        errors = jackknife_error(means)
-        return errors / np.sqrt(np.where(variances > 0.0, variances, np.inf))
+        is_single = variances <= 1e-20 * means[0] ** 2  # rounding, of one k alone
+        sds = np.sqrt(np.where(is_single, np.inf, variances))
+        by_jackknife, with_hysteresis = jackknife_error(means), standard_error(means)
+        return float((by_jackknife / sds).max()), float((with_hysteresis / sds).max())
 
     def is_crossed(self) -> bool:
         """Tell whether all transitions that were found at these scales were crossed."""
@@ -182,7 +191,7 @@ class PosteriorEstimate(NamedTuple):
     def highest_log_likelihood(self) -> float:
         """Return the largest log likelihood where the posterior is; it should be below zero."""
         log_masses = self.nodes.log_masses[0]
-        heavy = log_masses > log_masses.max() - _HEAVY
+        heavy = log_masses > log_masses.max() - self.scale_rows.problem.settings.heavy
         rows, betas = self.nodes.rows[heavy], self.nodes.betas[heavy]
         known = self.scale_rows.rows
         largest = max(
@@ -217,7 +226,7 @@ class PosteriorEstimate(NamedTuple):
 def scan_posterior(rng: np.random.Generator, problem: Problem, n_jobs: int | None) -> ScaleRows:
     """Scan all scales roughly, and place scales where the posterior may be."""
     family = problem.family
-    rule = scan_rule(family, problem.priors, _N_SCAN)
+    rule = scan_rule(family, problem.priors, problem.settings.n_scan)
     rows = scan_scales(rng, problem, rule.scales, n_jobs)
     agreements = np.array([row.agreement for row in rows])
     knots = place_knots(problem, rows)
@@ -225,10 +234,10 @@ def scan_posterior(rng: np.random.Generator, problem: Problem, n_jobs: int | Non
     nodes = integrate(problem, rule, agreements, knots, estimates)
     scale_rows = ScaleRows(problem, rule, rows, rows, agreements)
     totals = PosteriorEstimate(scale_rows, estimates, nodes, np.inf, True).totals()
-    bounds = scale_bounds(problem, rule, totals, _ROUGH_DROP)
+    bounds = scale_bounds(problem, rule, totals, problem.settings.rough_scale_drop)
     if family.is_discrete:
         return scale_rows.at(every_k(family, problem.priors, *bounds))
-    return scale_rows.at(panel_rule(problem, rule, totals, bounds, _N_ROUGH))
+    return scale_rows.at(panel_rule(problem, rule, totals, bounds, problem.settings.n_rough_scales))
 
 
 def _observed(problem: Problem, rule: ScaleRule) -> NDArray[np.float64]:

@@ -20,7 +20,16 @@ _UNIT_LONGEST = 10.0  # the largest distance, in the unit that the prior has oth
 
 @dataclass(frozen=True)
 class Priors:
-    """Independent priors: frozen `scipy.stats` distributions of beta and of sigma or k."""
+    """Independent priors: frozen `scipy.stats` distributions of beta and of sigma or k.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> from nearfield.inference import Priors
+    >>> priors = Priors(beta=stats.halfnorm(scale=50.0), scale=stats.uniform(0.0, 100.0))
+    >>> priors.log_density(1.0, 2.0).round(2)
+    np.float64(-8.74)
+    """
 
     beta: Any
     scale: Any

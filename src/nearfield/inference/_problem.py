@@ -5,14 +5,11 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from nearfield.field import FieldFamily, check_external_field
+from nearfield.inference._path_settings import DEFAULTS, PathSettings
 from nearfield.inference._priors import Priors
-
-_TAIL = 1e-13  # of the prior of beta, beyond which nothing is looked at
-_LONGEST = -400.0  # the paper's prior ends above; one that goes on below is cut
-_CUT, _CUT_TAIL = -200.0, 1e-2  # there, or further below with so much of it left out
+from nearfield.log_partition import log_z_at_zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +19,7 @@ class Problem:
     family: FieldFamily
     labels: NDArray[np.int64]
     priors: Priors
+    settings: PathSettings = DEFAULTS
 
     @cached_property
     def beta_support(self) -> tuple[float, float]:
@@ -29,14 +27,21 @@ class Problem:
 
         Chains freeze there, and only labels that agree hardly at all are likely.
         """
-        low, cut, high = map(float, self.priors.beta.ppf([_TAIL, _CUT_TAIL, 1.0 - _TAIL]))
-        return (low if low >= _LONGEST else min(cut, _CUT)), high
+        s = self.settings
+        low, cut, high = map(
+            float, self.priors.beta.ppf([s.prior_tail, s.cut_tail, 1.0 - s.prior_tail])
+        )
+        return (low if low >= s.longest_tail else min(cut, s.cut_at)), high
 
     @cached_property
     def mass_below(self) -> float:
         """How much of the prior of beta was cut off below; zero if none."""
         low = self.beta_support[0]
-        return float(self.priors.beta.cdf(low)) if low > self.priors.beta.ppf(_TAIL) else 0.0
+        return (
+            float(self.priors.beta.cdf(low))
+            if low > self.priors.beta.ppf(self.settings.prior_tail)
+            else 0.0
+        )
 
     @cached_property
     def log_external(self) -> float:
@@ -46,7 +51,7 @@ class Problem:
     @cached_property
     def log_z_at_zero(self) -> float:
         """Log z at beta = 0, known exactly at every scale."""
-        return self.family.n_points * float(logsumexp(self._alpha))
+        return log_z_at_zero(self.family.n_points, self._alpha)
 
     @cached_property
     def _alpha(self) -> NDArray[np.float64]:

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from nearfield.inference._problem import Problem
 from nearfield.log_partition import RoughCurve, curve_between, scan_curve
 
-_ENOUGH = 25.0  # a scan ends where the log posterior density has fallen by so much
-
 
 class ScaleRow(NamedTuple):
     """Log z along beta at one scale, and the agreement of the observed labels there."""
@@ -42,7 +40,7 @@ def _scan_scale(rng, problem: Problem, scale: float) -> ScaleRow:
 
     def is_enough(betas: NDArray[np.float64], log_z: NDArray[np.float64]) -> bool:
         log_density = betas * agreement - log_z + problem.priors.log_beta(betas)
-        return bool(log_density[-1] < log_density.max() - _ENOUGH)
+        return bool(log_density[-1] < log_density.max() - problem.settings.scan_drop)
 
     curve = scan_curve(rng, field, min(low, 0.0), max(high, 0.0), is_enough)
     return ScaleRow(curve, agreement)

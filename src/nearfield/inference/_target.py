@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nearfield.field import FieldFamily, LabelField
-from nearfield.inference._border import check_problem
+from nearfield.inference._engine import check_problem
 from nearfield.inference._priors import Priors, log_density_of
 
 _LARGEST = 700.0  # whose exponential is a number

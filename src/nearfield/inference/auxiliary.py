@@ -11,15 +11,15 @@ from os import PathLike
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from nearfield.field import FieldFamily, LabelField
+from nearfield.field import LabelField
 from nearfield.inference._chains import check_run, run_chains
 from nearfield.inference._draws import draw_from_random_start
+from nearfield.inference._engine import Engine
 from nearfield.inference._hysteresis import AuxiliaryDraws, warn_of_hysteresis
 from nearfield.inference._posterior import Posterior
-from nearfield.inference._priors import Priors
-from nearfield.inference._target import Point, Target, check_target, indicators, log_potential
+from nearfield.inference._target import Point, Target, indicators, log_potential
 from nearfield.inference._walk import Walk, propose
 from nearfield.inference.pseudolikelihood import pseudolikelihood_estimate
 
@@ -90,13 +90,15 @@ class AuxiliarySampler:
     def unpack(self, packed: NDArray[np.float64]) -> AuxiliaryState:
         """Go back to a position with its auxiliary labels."""
         point = self.target.at((float(packed[0]), float(packed[1])))
-        assert point is not None  # it was accepted once
-        auxiliary = packed[2:].astype(np.int64)
+        family, auxiliary = self.target.family, packed[2:].astype(np.int64)
+        is_label = (auxiliary == packed[2:]) & (auxiliary >= 0) & (auxiliary < family.n_classes)
+        if point is None or len(auxiliary) != family.n_points or not is_label.all():
+            raise ValueError("no point and labels of this model")
         return AuxiliaryState(point, auxiliary, self.log_weight(point, auxiliary))
 
 
 @dataclass(frozen=True)
-class AuxiliaryVariable:
+class AuxiliaryVariable(Engine):
     """Settings of the auxiliary variable method.
 
     The density of the auxiliary labels is the field at fixed parameters, the estimate by
@@ -114,6 +116,22 @@ class AuxiliaryVariable:
         Chains from dispersed starts.
     checkpoint : str or path, optional
         A file to save the run to now and then, and to go on from if it is there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import stats
+    >>> from nearfield.distances import distance_matrix
+    >>> from nearfield.field import DistanceFamily
+    >>> from nearfield.inference import AuxiliaryVariable, Priors
+    >>> points = np.random.default_rng(0).normal(size=(8, 2))
+    >>> labels = (points[:, 0] > 0).astype(int)
+    >>> family = DistanceFamily(distance_matrix(points), "gaussian", 2)
+    >>> priors = Priors(stats.gamma(4.0, scale=0.2), stats.lognorm(0.2, scale=0.5))
+    >>> engine = AuxiliaryVariable(n_draws=2_000, n_burn=500, n_sweeps=20)
+    >>> posterior = engine.infer(np.random.default_rng(1), family, labels, priors)
+    >>> posterior.beta.shape  # chains, draws
+    (4, 2000)
     """
 
     n_draws: int = 10_000
@@ -125,18 +143,8 @@ class AuxiliaryVariable:
     def __post_init__(self) -> None:
         check_run(self)
 
-    def infer(
-        self,
-        rng: np.random.Generator,
-        family: FieldFamily,
-        labels: ArrayLike,
-        priors: Priors | None = None,
-        *,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> Posterior:
-        """Draw from the posterior of beta and the scale; see `Exchange.infer`."""
-        target = check_target(family, labels, priors)
+    def _infer(self, rng, family, labels, priors, n_jobs, verbose) -> Posterior:
+        target = Target(family, labels, priors)
         beta, scale = pseudolikelihood_estimate(family, target.labels, target.priors)
         sampler = AuxiliarySampler(target, family.at(scale), float(beta), self.n_sweeps)
         posterior = run_chains(rng, sampler, self, n_jobs=n_jobs, verbose=verbose)

@@ -11,15 +11,14 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from nearfield.field import FieldFamily
 from nearfield.inference._chains import check_run, run_chains
 from nearfield.inference._draws import draw_from_labels, draw_from_random_start
+from nearfield.inference._engine import Engine
 from nearfield.inference._hysteresis import AuxiliaryDraws, warn_of_hysteresis
 from nearfield.inference._posterior import Posterior
-from nearfield.inference._priors import Priors
-from nearfield.inference._target import Point, Target, check_target, indicators, log_potential
+from nearfield.inference._target import Point, Target, indicators, log_potential
 from nearfield.inference._walk import Walk, propose
 from nearfield.sampling import draw_labels_perfect
 
@@ -78,7 +77,8 @@ class ExchangeSampler:
         """Go back to a position."""
         beta, coordinate = packed.tolist()
         point = self.target.at((beta, coordinate))
-        assert point is not None  # it was accepted once
+        if point is None:
+            raise ValueError(f"no point of this model: {packed}")
         return ExchangeState(point)
 
 
@@ -98,7 +98,7 @@ def log_ratio(point: Point, proposal: Point, auxiliary: NDArray[np.float64]) -> 
 
 
 @dataclass(frozen=True)
-class Exchange:
+class Exchange(Engine):
     """Settings of the exchange algorithm; the defaults are the paper's.
 
     A Gaussian random walk on (arsinh beta, log sigma), or on (arsinh beta, k) with k rounded. Its
@@ -124,6 +124,28 @@ class Exchange:
         Chains from dispersed starts.
     checkpoint : str or path, optional
         A file to save the run to now and then, and to go on from if it is there.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If R-hat or an effective sample size shows that the chains have not mixed, or if the
+        auxiliary labels depend on their start, as at a first-order transition.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import stats
+    >>> from nearfield.distances import distance_matrix
+    >>> from nearfield.field import DistanceFamily
+    >>> from nearfield.inference import Exchange, Priors
+    >>> points = np.random.default_rng(0).normal(size=(8, 2))
+    >>> labels = (points[:, 0] > 0).astype(int)
+    >>> family = DistanceFamily(distance_matrix(points), "gaussian", 2)
+    >>> priors = Priors(stats.gamma(4.0, scale=0.2), stats.lognorm(0.2, scale=0.5))
+    >>> engine = Exchange(n_draws=2_000, n_burn=500, n_sweeps=20)
+    >>> posterior = engine.infer(np.random.default_rng(1), family, labels, priors)
+    >>> posterior.beta.shape  # chains, draws
+    (4, 2000)
     """
 
     n_draws: int = 10_000
@@ -139,42 +161,8 @@ class Exchange:
         _check_choice(self.auxiliary, "auxiliary", AUXILIARIES)
         _check_choice(self.start, "start", STARTS)
 
-    def infer(
-        self,
-        rng: np.random.Generator,
-        family: FieldFamily,
-        labels: ArrayLike,
-        priors: Priors | None = None,
-        *,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> Posterior:
-        """Draw from the posterior of beta and the scale.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-        family : FieldFamily
-        labels : array-like of int, shape (n,)
-        priors : Priors, optional
-            By default beta ~ N(0, 50^2) given that beta >= 0, sigma ~ U(0, 100), k uniform.
-        n_jobs : int, optional
-            Chains to run at a time; the draws do not depend on it.
-        verbose : int
-            A progress bar from 1 on.
-
-        Returns
-        -------
-        posterior : Posterior
-            Draws, shape (n_chains, n_draws).
-
-        Warns
-        -----
-        ConvergenceWarning
-            If R-hat or an effective sample size shows that the chains have not mixed, or if the
-            auxiliary labels depend on their start, as at a first-order transition.
-        """
-        target = check_target(family, labels, priors)
+    def _infer(self, rng, family, labels, priors, n_jobs, verbose) -> Posterior:
+        target = Target(family, labels, priors)
         sampler = ExchangeSampler(target, self._auxiliary_draw(target))
         posterior = run_chains(rng, sampler, self, n_jobs=n_jobs, verbose=verbose)
         if self.auxiliary == "gibbs":

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from nearfield._checks import check_positive, check_whole
 from nearfield.field import FieldFamily
-from nearfield.inference._border import check_problem
+from nearfield.inference._engine import check_problem
 from nearfield.inference._priors import Priors
 from nearfield.inference.pseudolikelihood import pseudolikelihood_estimate
 

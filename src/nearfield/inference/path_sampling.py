@@ -11,39 +11,25 @@
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from nearfield._checks import check_generator, check_positive, check_whole
+from nearfield._checks import check_positive, check_whole
+from nearfield._progress import progress
 from nearfield._threads import one_blas_thread
-from nearfield.field import FieldFamily
-from nearfield.inference._border import check_problem
-from nearfield.inference._plan import Spacing
+from nearfield.inference._engine import Engine
+from nearfield.inference._path_settings import Spacing
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._posterior_estimate import PosteriorEstimate, ScaleRows, scan_posterior
-from nearfield.inference._priors import Priors
 from nearfield.inference._problem import Problem
-from nearfield.inference._progress import progress
 from nearfield.log_partition import N_GROUPS, AgreementTable, Pool, States, draw_pool
-
-_MAX_ROUNDS = 6
-_MOST_AT_FIRST, _MOST_DRAWS = 2, 4  # times n_draws, for the tolerance
-_WORTH_A_ROUND = 0.4  # more draws than so much of those that there are
-_HELD_BACK = 0.65  # anchors of few draws count for less than those of many will
-_LOWEST_BETA = -1e4
-_MOST_OUTSIDE = 0.01
-_IMPOSSIBLE = 0.5  # a log probability that is not below zero by chance alone
-_ROUGH_SPACING = Spacing(n_rows=8, drop=7.0, spacing=1.8, rung_spacing=1.8)
-_N_SMOOTH_ROWS, _N_STEP_ROWS = 10, 16
-_DROP, _SPACING = 5.0, 1.2
 
 
 @dataclass(frozen=True)
-class PathSampling:
+class PathSampling(Engine):
     r"""Settings of path sampling; nothing needs to be set.
 
     .. math:: \log z(\beta, \sigma) = \log z(0) + \int_0^\beta E[S] \, d\beta'
@@ -62,11 +48,19 @@ class PathSampling:
     tolerance : float
         Draws go on, up to four times as many, until the Monte Carlo errors of the posterior means
         are below this part of the posterior standard deviations, or so little above it that a
-        few more draws would do.
+        few more draws would do; up to 32 times as many while an error is above 0.03 of them.
+        Above 1,000 points both bounds grow as the square root of their number.
     scale_density : float
         How densely scales are placed; 1 is enough, and 2 shows that it was.
     beta_density : float
         The same for betas.
+
+    Warns
+    -----
+    ConvergenceWarning
+        Where, after several rounds of draws, log z still rests on too few of them; where much of
+        the posterior may be outside of what was looked at; where a first-order transition was not
+        crossed; and where chains at negative beta froze.
 
     Examples
     --------
@@ -78,7 +72,7 @@ class PathSampling:
     >>> labels = (points[:, 0] > 0).astype(int)
     >>> family = DistanceFamily(distance_matrix(points), "gaussian", 2)
     >>> posterior = PathSampling().infer(np.random.default_rng(1), family, labels)
-    >>> bool(posterior.log_evidence > -20 * np.log(2))  # than labels at random
+    >>> bool(posterior.log_evidence_error < 0.05)
     True
     """
 
@@ -93,52 +87,24 @@ class PathSampling:
         check_positive(self.scale_density, "scale_density")
         check_positive(self.beta_density, "beta_density")
 
-    def infer(
-        self,
-        rng: np.random.Generator,
-        family: FieldFamily,
-        labels: ArrayLike,
-        priors: Priors | None = None,
-        *,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> Posterior:
-        """Compute the posterior of beta and the scale.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-        family : FieldFamily
-        labels : array-like of int, shape (n,)
-        priors : Priors, optional
-            By default beta ~ N(0, 50^2) given that beta >= 0, sigma ~ U(0, 100), k uniform.
-        n_jobs : int, optional
-            Scales and groups of chains to run at a time; the answer does not depend on it.
-        verbose : int
-            A progress bar from 1 on.
-
-        Returns
-        -------
-        posterior : Posterior
-            Nodes, with the log evidence, errors and a bound on the mass outside.
-
-        Warns
-        -----
-        ConvergenceWarning
-            Where, after several rounds of draws, log z still rests on too few of them; where
-            much of the posterior may be outside of what was looked at; where a first-order
-            transition was not crossed; and where chains at negative beta froze.
-        """
-        check_generator(rng)
-        problem = Problem(family, *check_problem(family, labels, priors))
+    def _infer(self, rng, family, labels, priors, n_jobs, verbose) -> Posterior:
+        problem = Problem(family, labels, priors)
         _check_reach(problem)
         with (
             one_blas_thread(),
-            progress(_MAX_ROUNDS + 2, type(self).__name__, verbose) as advance,
+            progress(problem.settings.max_rounds + 2, type(self).__name__, verbose) as advance,
         ):
-            return self._run(rng, problem, n_jobs, advance)
+            return self.run(rng, problem, n_jobs, advance)
 
-    def _run(self, rng, problem: Problem, n_jobs, advance) -> Posterior:
+    def run(
+        self,
+        rng: np.random.Generator,
+        problem: Problem,
+        n_jobs: int | None = None,
+        advance: Callable[[], None] = lambda: None,
+    ) -> Posterior:
+        """Compute the posterior of a problem, which has been checked; see `infer`."""
+        settings = problem.settings
         table = AgreementTable(problem.family, n_jobs)
 
         def draw(scale_rows: ScaleRows, plan: States, n_draws, n_rung_draws, bonds_from) -> Pool:
@@ -147,7 +113,7 @@ class PathSampling:
 
         scale_rows = scan_posterior(rng, problem, n_jobs)
         advance()
-        pool = draw(scale_rows, scale_rows.plan(_ROUGH_SPACING), 1, 1, 0.0)
+        pool = draw(scale_rows, scale_rows.plan(settings.rough), 1, 1, 0.0)
         estimate = scale_rows.improved(pool, table)
         scale_rows, outside = estimate.narrowed(self.scale_density)
         advance()
@@ -157,11 +123,11 @@ class PathSampling:
         bonds_from = estimate.bonds_from
         n_rough, n_rung_draws = len(pool.states) / (2 * N_GROUPS * len(plan.betas)), self.n_draws
         if np.isfinite(bonds_from):
-            n_rough *= _HELD_BACK
+            n_rough *= settings.held_back
             n_rung_draws = int(np.ceil(0.5 * n_rung_draws))  # log z depends less on the ladder
-        n_drawn = min(self._n_wanted(estimate, n_rough), _MOST_AT_FIRST * self.n_draws)
+        n_drawn = min(self._n_wanted(estimate, n_rough), settings.most_at_first * self.n_draws)
         pool = draw(scale_rows, plan, n_drawn, n_rung_draws, bonds_from)
-        for _ in range(_MAX_ROUNDS):
+        for _ in range(settings.max_rounds):
             estimate = scale_rows.improved(pool, table)
             scale_rows, needs = estimate.scale_rows, estimate.row_needs()
             advance()
@@ -169,34 +135,47 @@ class PathSampling:
             if needs.max() > 1.0:
                 elsewhere = scale_rows.plan(spacing, needs)
                 pool = pool + draw(scale_rows, elsewhere, self.n_draws, n_rung_draws, bonds_from)
-            elif n_more > _WORTH_A_ROUND * n_drawn:
+            elif n_more > settings.worth_a_round * n_drawn:
                 pool = pool.extended(draw(scale_rows, plan, n_more, n_rung_draws, bonds_from))
                 n_drawn += n_more
             else:
                 break
         outside = min(outside + estimate.mass_below(), 1.0)
-        for message in _complaints(estimate, float(needs.max()), outside):
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)  # whoever called infer
+        complaints = list(_complaints(estimate, float(needs.max()), outside))
+        for message in complaints or _doubts(estimate):
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)  # whoever called infer
         return estimate.posterior(outside)
 
     def _n_wanted(self, estimate: PosteriorEstimate, n_drawn: float) -> int:
         """Return the draws a visit that bring the errors of an estimate below the tolerance."""
-        short = max((estimate.relative_errors() / self.tolerance).max(), 1.0)
-        n_wanted = np.ceil(n_drawn * (1.1 * short**2 if short > 1.0 else 1.0))
-        return int(np.clip(n_wanted, self.n_draws, _MOST_DRAWS * self.n_draws))
+        problem = estimate.scale_rows.problem
+        settings, n_wanted = problem.settings, self.n_draws
+        by_jackknife, with_hysteresis = estimate.relative_errors()
+        # Posterior sds fall as 1 / sqrt(n): from here on the absolute error is what stays.
+        looser = max(1.0, np.sqrt(problem.family.n_points / settings.many_points))
+        for error, enough, most in (
+            (by_jackknife, self.tolerance, settings.most_draws),
+            (with_hysteresis, settings.largest_error, settings.most_of_all),
+        ):
+            short = max(error / (looser * enough), 1.0)
+            wanted = np.ceil(n_drawn * (1.1 * short**2 if short > 1.0 else 1.0))
+            n_wanted = max(n_wanted, int(min(wanted, most * self.n_draws)))
+        return n_wanted
 
     def _spacing(self, problem: Problem) -> Spacing:
-        n_rows = _N_SMOOTH_ROWS if problem.family.is_smooth else _N_STEP_ROWS
-        spacing = _SPACING / self.beta_density
-        return Spacing(int(np.ceil(n_rows * self.scale_density)), _DROP, spacing, spacing)
+        settings = problem.settings
+        n_rows = settings.n_smooth_rows if problem.family.is_smooth else settings.n_step_rows
+        spacing = settings.spacing / self.beta_density
+        n_rows = int(np.ceil(n_rows * self.scale_density))
+        return Spacing(n_rows, settings.beta_drop, spacing, spacing)
 
 
 def _check_reach(problem: Problem) -> None:
     """Refuse a prior of beta that is far below zero: no chain finds the labels there."""
-    lowest = problem.beta_support[0]
-    if lowest < _LOWEST_BETA:
+    lowest, limit = problem.beta_support[0], problem.settings.lowest_beta
+    if lowest < limit:
         raise ValueError(
-            f"Expected a prior of beta that ends above {_LOWEST_BETA:g} but for a hundredth of "
+            f"Expected a prior of beta that ends above {limit:g} but for a hundredth of "
             f"its mass; got {problem.priors.beta.dist.name}, which reaches down to {lowest:.3g}. "
             "Give a narrower one or cut it at zero, or use Pseudolikelihood."
         )
@@ -204,13 +183,14 @@ def _check_reach(problem: Problem) -> None:
 
 def _complaints(estimate: PosteriorEstimate, need: float, outside_mass: float) -> Iterator[str]:
     """Say why a posterior may be wrong by more than its errors, and what to do."""
+    settings = estimate.scale_rows.problem.settings
     if need > 1.0:
         yield (
-            f"After {_MAX_ROUNDS} rounds of draws log z still rests on too few of them, by a "
-            f"factor of {need**2:.1f}, at some scale where the posterior is; its errors may be too "
-            "small. Raise n_draws, or compare with Exchange."
+            f"After {settings.max_rounds} rounds of draws log z still rests on too few of them, by "
+            f"a factor of {need**2:.1f}, at some scale where the posterior is; its errors may be "
+            "too small. Raise n_draws, or compare with Exchange."
         )
-    if outside_mass > _MOST_OUTSIDE:
+    if outside_mass > settings.most_outside:
         low = estimate.scale_rows.problem.beta_support[0]
         yield (
             f"Up to {outside_mass:.2g} of the posterior may be outside of the scales and of "
@@ -222,9 +202,20 @@ def _complaints(estimate: PosteriorEstimate, need: float, outside_mass: float) -
             "it, and with it the posterior, may be wrong by more than the errors say. Raise "
             "n_draws, or give a prior of beta on one side of the transition."
         )
-    elif estimate.highest_log_likelihood() > _IMPOSSIBLE:
+    elif estimate.highest_log_likelihood() > settings.impossible:
         yield (
             "The likelihood comes out above one at some beta below zero: chains froze there "
             "without finding labels that agree as little as the given ones, and the posterior is "
             "wrong. Give a prior of beta that is narrower or cut at zero."
+        )
+
+
+def _doubts(estimate: PosteriorEstimate) -> Iterator[str]:
+    """Say that the errors are large, where nothing else is wrong."""
+    error = estimate.relative_errors()[1]
+    if error > estimate.scale_rows.problem.settings.worth_a_warning:
+        yield (
+            f"The posterior means are known to {error:.1g} posterior sds only, by the spread over "
+            "groups of chains and the difference between forward and backward visits. Raise "
+            "n_draws, or compare with Exchange."
         )

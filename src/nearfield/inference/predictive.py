@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, logsumexp
 
-from nearfield._checks import check_generator, check_whole
+from nearfield._checks import Rng, check_generator, check_whole
 from nearfield.field import FieldFamily, check_external_field
 from nearfield.inference._arviz import pareto_smoothed
-from nearfield.inference._border import check_problem
 from nearfield.inference._draws import draw_from_field
+from nearfield.inference._engine import check_problem
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors, check_priors, default_priors
 
@@ -56,7 +56,7 @@ class LeaveOneOut(NamedTuple):
 
 
 def prior_predictive(
-    rng: np.random.Generator,
+    rng: Rng,
     family: FieldFamily,
     priors: Priors | None = None,
     *,
@@ -67,7 +67,7 @@ def prior_predictive(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
+    rng : Generator, seed or None, as `numpy.random.default_rng` takes it
     family : FieldFamily
     priors : Priors, optional
         The default ones if not given.
@@ -89,7 +89,7 @@ def prior_predictive(
     >>> bool(np.median(drawn.agreement) > 19.0)  # of 20: the default prior of beta is wide
     True
     """
-    check_generator(rng)
+    rng = check_generator(rng)
     n_draws = check_whole(n_draws, "n_draws", minimum=1)
     priors = default_priors(family) if priors is None else priors
     check_priors(priors, family)
@@ -113,7 +113,7 @@ def _draw_scale(rng, family, priors):
 
 
 def posterior_predictive_check(
-    rng: np.random.Generator,
+    rng: Rng,
     family: FieldFamily,
     labels: ArrayLike,
     posterior: Posterior,
@@ -141,7 +141,7 @@ def posterior_predictive_check(
     >>> 0.05 < check.p_value < 0.95
     True
     """
-    check_generator(rng)
+    rng = check_generator(rng)
     checked, _ = check_problem(family, labels, None)
     betas, scales = posterior.sample(check_whole(n_draws, "n_draws", minimum=1), rng)
     observed, replicated = np.empty((2, len(betas)))

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nearfield._checks import check_positive
 from nearfield.field import FieldFamily, check_external_field
-from nearfield.inference._border import check_problem
+from nearfield.inference._engine import Engine, check_problem
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors
 from nearfield.inference._quadrature import (
@@ -30,7 +30,7 @@ _FIRST_DENSITY = 0.5  # of scales that only show where to put others
 
 
 @dataclass(frozen=True)
-class Pseudolikelihood:
+class Pseudolikelihood(Engine):
     r"""Settings of pseudolikelihood inference (Besag, 1974).
 
     .. math:: \pi(y \mid \beta, \sigma) \approx \prod_i p(y_i \mid y_{-i}, \beta, \sigma)
@@ -46,23 +46,30 @@ class Pseudolikelihood:
     ----------
     density : float
         How densely scales are placed; 1 is enough, and 2 shows that it was.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearfield.distances import distance_matrix
+    >>> from nearfield.field import DistanceFamily
+    >>> from nearfield.inference import Pseudolikelihood
+    >>> points = np.random.default_rng(0).normal(size=(20, 2))
+    >>> labels = (points[:, 0] > 0).astype(int)
+    >>> family = DistanceFamily(distance_matrix(points), "gaussian", 2)
+    >>> engine = Pseudolikelihood()
+    >>> posterior = engine.infer(np.random.default_rng(1), family, labels)
+    >>> posterior.mean().round(1).to_dict()
+    {'beta': 3.6, 'sigma': 0.7}
     """
 
+    needs_joint = False
     density: float = 1.0
 
-    def infer(
-        self,
-        rng: np.random.Generator | None,
-        family: FieldFamily,
-        labels: NDArray[np.int64],
-        priors: Priors | None = None,
-        *,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> Posterior:
-        """Compute the posterior of (beta, scale); nothing in it is random or runs for long."""
+    def __post_init__(self) -> None:
         check_positive(self.density, "density")
-        labels, priors = check_problem(family, labels, priors, needs_joint=False)
+
+    def _infer(self, rng, family, labels, priors, n_jobs, verbose) -> Posterior:
+        """Nothing in it is random or runs for long."""
         return _integrate(family, labels, priors, family.external_field, self.density)
 
 

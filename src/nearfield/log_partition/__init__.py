@@ -16,7 +16,7 @@ from nearfield.log_partition.estimate import (
 )
 from nearfield.log_partition.interpolant import LogPartition, cubic
 from nearfield.log_partition.pool import N_GROUPS, AgreementTable, Pool, draw_pool
-from nearfield.log_partition.scan import RoughCurve, curve_between, scan_curve
+from nearfield.log_partition.scan import RoughCurve, curve_between, log_z_at_zero, scan_curve
 from nearfield.log_partition.states import (
     StateBuilder,
     States,
@@ -41,6 +41,7 @@ __all__ = [
     "draw_pool",
     "jackknife_error",
     "log_partition_curve",
+    "log_z_at_zero",
     "phases_of",
     "place_states",
     "reweight",

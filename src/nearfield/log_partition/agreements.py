@@ -3,9 +3,9 @@
 from typing import NamedTuple, Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from nearfield._compile import compiled
 from nearfield.field import LabelField
 from nearfield.log_partition.chains import pair_couplings
 
@@ -49,7 +49,7 @@ class PairTable(NamedTuple):
         return sums.T @ self.basis
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fill_agreed(by_point, firsts, seconds, is_agreed):
     """Fill in one where the two points of a pair agree, else zero, shape (P, M)."""
     for pair in range(firsts.shape[0]):

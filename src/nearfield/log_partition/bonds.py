@@ -14,10 +14,10 @@ large the two overlap, and log z is known without a path from beta = 0.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from nearfield._compile import compiled
 from nearfield.log_partition.chains import FieldStack
 from nearfield.sampling.swendsen_wang import (
     STRONG,
@@ -96,7 +96,7 @@ def cluster_log_weights(
     return log_weights
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fill_cluster_log_weights(
     bond_couplings, cumulative, begins, bonds, by_size, beta, labelings, key, log_weights
 ):

@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit, types
-from numba.extending import overload, register_jitable
 from numpy.typing import NDArray
 
+from nearfield._compile import compilable, compiled, overload, types
 from nearfield.field import LabelField
 from nearfield.log_partition.stein import fill_stein
 from nearfield.sampling._random import uniform_at
@@ -27,13 +26,11 @@ from nearfield.sampling._support import add_coupling, move_coupling
 from nearfield.sampling.gibbs import draw_class_at, two_largest, upper_logit
 from nearfield.sampling.swendsen_wang import (
     STRONG,
-    draw_cluster_class,
     fill_bond_probabilities,
-    find_root,
     first_above,
     index_cumulative,
-    open_strong_bonds,
-    open_weak_bonds,
+    make_room,
+    move_clusters,
 )
 
 
@@ -159,7 +156,7 @@ def _compile_coupling_row(coupling, row):
     return lambda coupling, row: coupling[row]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def run_chain(
     coupling,
     total_coupling,
@@ -186,11 +183,10 @@ def run_chain(
     other_support = np.empty_like(support)
     scratch = np.empty((6, n_points))
     of_sweep = np.empty((n_classes, 1)), np.empty(n_classes), scratch[0], scratch[1]
-    parents = np.empty(n_points, dtype=np.uint32)
-    classes = np.empty(n_points, dtype=np.int64)
     before = labels.copy()
     probabilities = np.empty(bond_couplings.shape[1])
-    opened = np.empty((bond_couplings.shape[1], 2), dtype=np.uint32)
+    room = make_room(n_points, n_classes, bond_couplings.shape[1])
+    site_fields = external_field.reshape((1, n_classes))
     position, n_weak, agreement = np.uint64(0), 0, 0.0
     for stop in range(betas.shape[0]):
         row, beta = rows[stop], betas[stop]
@@ -208,22 +204,13 @@ def run_chain(
                 agreement = agreement_of(labels, support)
         for _ in range(n_sweeps[stop]):
             if beta > 0.0:
-                for i in range(n_points):
-                    parents[i] = i
-                    before[i] = labels[i]
-                position = open_strong_bonds(
-                    bonds[row, n_weak:],
-                    probabilities[n_weak:],
-                    labels,
-                    parents,
-                    opened,
-                    key,
-                    position,
-                )
+                before[:] = labels
+                strong = bonds[row, n_weak:], probabilities[n_weak:]
                 cumulative = cumulative_couplings[row]
                 weak = cumulative[:n_weak], bonds[row, :n_weak], begins[row], cumulative[-1]
-                position = open_weak_bonds(weak, beta, labels, parents, key, position)
-                position = recolour(external_field, labels, parents, classes, key, position)
+                position = move_clusters(
+                    strong, weak, beta, site_fields, labels, room, key, position
+                )
                 sum_support(here, total_coupling[row], labels, support)
                 old_agreement, agreement = agreement, agreement_of(labels, support)
                 if restraint[0] > 0.0:
@@ -266,38 +253,13 @@ def run_chain(
     start[:] = labels
 
 
-@register_jitable
+@compilable
 def restraint_energy(agreement, restraint):
     """Return kappa (S - s)^2 / 2."""
     return 0.5 * restraint[0] * (agreement - restraint[1]) ** 2
 
 
-@register_jitable
-def recolour(external_field, labels, parents, classes, key, position):
-    """Draw a class for every cluster; return the next unused position."""
-    n_points, n_classes = labels.shape[0], external_field.shape[0]
-    for i in range(n_points):
-        classes[i] = 0  # first the size of the cluster
-    is_even = True
-    for g in range(n_classes):
-        is_even = is_even and external_field[g] == external_field[0]
-    for i in range(n_points):
-        labels[i] = find_root(parents, i)
-        classes[labels[i]] += 1
-    for i in range(n_points):
-        if parents[i] == i:
-            uniform = uniform_at(key, position)
-            position += np.uint64(1)
-            if is_even:
-                classes[i] = np.int64(uniform * n_classes)
-            else:
-                classes[i] = draw_cluster_class(external_field, classes[i], uniform)
-    for i in range(n_points):
-        labels[i] = classes[labels[i]]
-    return position
-
-
-@register_jitable
+@compilable
 def sweep_labels(
     coupling, external_field, beta, restraint, labels, support, agreement, scratch, key, position
 ):
@@ -332,7 +294,7 @@ def sweep_labels(
     return agreement, position + np.uint64(n_points)
 
 
-@register_jitable
+@compilable
 def sum_support(coupling, total_coupling, labels, support):
     """Fill in the support of every class, shape (G, n): of the largest, what others leave."""
     n_classes = support.shape[0]
@@ -350,7 +312,7 @@ def sum_support(coupling, total_coupling, labels, support):
             support[largest] -= support[g]
 
 
-@register_jitable
+@compilable
 def agreement_of(labels, support):
     """Compute S from the support."""
     total = 0.0

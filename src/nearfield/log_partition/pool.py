@@ -1,5 +1,6 @@
 """The pool of draws: labelings drawn at thermodynamic states, as their agreements at all scales."""
 
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -16,10 +17,29 @@ from nearfield.log_partition.states import States
 N_GROUPS = 8
 """Independent groups of draws, each left out in turn for the error."""
 
-_N_SWEEPS = 2  # between two draws
-_N_SETTLING = 1  # sweeps more when a chain comes to another state
-_N_RESTRAINED_SETTLING = 2  # the same for a restrained state, which relaxes more slowly
-_LEAST_BONDED = 0.1  # beta; bonds of nearly free fields tell nothing
+
+@dataclass(frozen=True)
+class DrawSettings:
+    """Sweeps of the chains, and where bonds are drawn.
+
+    Attributes
+    ----------
+    n_sweeps : int
+        Between two draws, each a cluster move and a Gibbs sweep.
+    n_settling, n_restrained_settling : int
+        Sweeps more when a chain comes to another state, and more still to a restrained one, which
+        relaxes more slowly. What is left shows as a difference between forward and backward.
+    least_bonded : float
+        Beta from which bonds are drawn; those of nearly free fields tell nothing.
+    """
+
+    n_sweeps: int = 2
+    n_settling: int = 1
+    n_restrained_settling: int = 2
+    least_bonded: float = 0.1
+
+
+DEFAULTS = DrawSettings()
 _MANY = 512  # labelings, whose agreements are worth a task of their own
 
 
@@ -83,6 +103,7 @@ def draw_pool(
     n_draws: NDArray[np.int64],
     bonds_from: float,
     n_jobs: int | None,
+    settings: DrawSettings = DEFAULTS,
 ) -> Pool:
     """Run a chain for each group and schedule, with so many draws at each visit of a state.
 
@@ -99,7 +120,7 @@ def draw_pool(
             row_in_stack[v],
             states.stiffness[v],
             states.centres[v],
-            _sweeps_at(v, states),
+            _sweeps_at(v, states, settings),
         )
         for v in visits
     ]
@@ -117,8 +138,9 @@ def draw_pool(
     labelings, agreements, steins = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
     each = np.tile(np.concatenate(visits), N_GROUPS)
     is_forward = np.concatenate([np.arange(len(v)) < len(v) // 2 for v in visits])
+    from_beta = max(bonds_from, settings.least_bonded)
     conditional, free = _draw_bonds(
-        rng, stack, states, row_in_stack, labelings, each, bonds_from, n_jobs
+        rng, stack, states, row_in_stack, labelings, each, from_beta, n_jobs
     )
     return Pool(
         labelings,
@@ -143,7 +165,7 @@ def _draw_bonds(
 ):
     """Draw bonds at the states whose log z these tell; nan at all others."""
     is_bonded = ~states.is_rung & (states.stiffness == 0.0)
-    is_bonded &= states.betas >= max(bonds_from, _LEAST_BONDED)
+    is_bonded &= states.betas >= bonds_from
     to_bond = np.flatnonzero(is_bonded)
     conditional, free = np.full((2, len(each)), np.nan)
     keys = rng.integers(0, 2**64, dtype=np.uint64, size=(len(to_bond), 2))
@@ -159,10 +181,11 @@ def _draw_bonds(
     return conditional, free
 
 
-def _sweeps_at(visits: NDArray[np.int64], states: States) -> NDArray[np.int64]:
+def _sweeps_at(visits, states: States, settings: DrawSettings) -> NDArray[np.int64]:
     is_new = np.concatenate([[True], np.diff(visits) != 0])
     is_restrained = states.stiffness[visits] > 0.0
-    return _N_SWEEPS + is_new * (_N_SETTLING + _N_RESTRAINED_SETTLING * is_restrained)
+    n_settling = settings.n_settling + settings.n_restrained_settling * is_restrained
+    return settings.n_sweeps + is_new * n_settling
 
 
 class AgreementTable:

@@ -1,12 +1,12 @@
 """Weights that turn draws of a mixture of fields into draws of one field, at many betas."""
 
 import numpy as np
-from numba import njit
 
+from nearfield._compile import compiled
 from nearfield._vector import exp_of
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def fill_weights(betas, agreements, log_density, weights, log_largest, n_effective):
     r"""Fill in the weights of all draws at each beta, shape (B, M), the largest of them one.
 

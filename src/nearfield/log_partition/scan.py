@@ -10,6 +10,7 @@ holds as everywhere else, with beta falling where the entropy is convex.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from nearfield.field import LabelField
-from nearfield.log_partition.chains import Schedule, run_chains, stack_fields
+from nearfield.log_partition.chains import FieldStack, Schedule, run_chains, stack_fields
 from nearfield.log_partition.interpolant import (
     LogPartition,
     equal_weights,
@@ -26,24 +27,67 @@ from nearfield.log_partition.interpolant import (
     strictly_ascending,
 )
 
-_N_CHAINS = 4
-_N_SETTLING = 1  # sweeps at each beta
-_N_RECORDED = 4  # sweeps whose agreements are averaged
-_STEP = 2.0  # between states, in standard deviations of the agreement
-_MAX_GROWTH = 0.8  # a step is at most this part of (1 + |beta|)
-_JUMP = 4.0  # standard deviations that a mean rises by at most in a step without a transition
-_NARROWEST = 0.004  # kappa**-0.5 at first, of the largest agreement
-_SMALLEST_GAP = 0.01  # of the largest agreement, between two phases
-_NARROW_STEP = 0.02  # of (1 + beta): no step is halved further
-_N_TEST = 12  # sweeps after which chains from order must have joined those from disorder
-_LOWEST_BARRIER = 0.45  # nats; chains cross lower ones by themselves (0.2 to 0.8 tried)
-_FEW_POINTS = 3  # between two crossings that belong to one transition
-_MAX_CROSSINGS = 6
-_MAX_CROSSING_STATES = 400
-_RESTRAINED_STEP = 1.0  # between centres, in units of kappa**-0.5
-_N_RESTRAINED_SETTLING, _N_RESTRAINED = 4, 8  # sweeps at a restrained state
-_WIDEN, _NARROW = 1.25, 0.7  # factors of kappa**-0.5 from one state to the next
-_FLAT, _CONVEX = 1.1, 1.4  # kappa var(S): below, widen; above, the entropy is convex: narrow
+
+@dataclass(frozen=True)
+class ScanSettings:
+    """How a scan goes on, and what it takes for a transition.
+
+    Lengths are in standard deviations of the agreement, sizes in its largest value. They were
+    chosen on uniform fields of 30 to 300 points and on the six data sets of the benchmark.
+
+    Attributes
+    ----------
+    n_chains, n_settling, n_recorded : int
+        Chains, and sweeps at each beta before and while agreements are averaged. The curve only
+        places states: an error of a nat in log z does not matter.
+    step, max_growth : float
+        Between states, in standard deviations, and at most this part of 1 + abs(beta).
+    jump : float
+        A mean rises by at most so much in a step without a transition.
+    smallest_gap : float
+        Between two phases. Closer ones are one.
+    narrow_step : float
+        Of 1 + beta: no step is halved further.
+    n_test : int
+        Sweeps after which chains from order must have joined those from disorder.
+    lowest_barrier : float
+        In nats: chains cross lower ones by themselves. From 0.2 to 0.8 the errors are the same.
+    few_points : int
+        Between two crossings that belong to one transition.
+    max_crossings, max_crossing_states : int
+        After which a scan gives up and says so.
+    n_restrained_settling, n_restrained : int
+        Sweeps at a restrained state.
+    narrowest : float
+        The width kappa**-0.5 of the first restraint. Restrained states are one width apart.
+    flat, convex, widen, narrow : float
+        Where kappa var(S) is below `flat`, the width grows by `widen`; above `convex`, where the
+        entropy is convex, it shrinks by `narrow`.
+    """
+
+    n_chains: int = 4
+    n_settling: int = 1
+    n_recorded: int = 4
+    step: float = 2.0
+    max_growth: float = 0.8
+    jump: float = 4.0
+    smallest_gap: float = 0.01
+    narrow_step: float = 0.02
+    n_test: int = 12
+    lowest_barrier: float = 0.45
+    few_points: int = 3
+    max_crossings: int = 6
+    max_crossing_states: int = 400
+    n_restrained_settling: int = 4
+    n_restrained: int = 8
+    narrowest: float = 0.004
+    flat: float = 1.1
+    convex: float = 1.4
+    widen: float = 1.25
+    narrow: float = 0.7
+
+
+DEFAULTS = ScanSettings()
 
 IsEnough = Callable[[NDArray[np.float64], NDArray[np.float64]], bool]
 
@@ -90,6 +134,7 @@ def scan_curve(
     low: float,
     high: float,
     is_enough: IsEnough | None = None,
+    settings: ScanSettings = DEFAULTS,
 ) -> RoughCurve:
     """Anneal from zero to both ends.
 
@@ -99,40 +144,41 @@ def scan_curve(
         At most and at least zero.
     is_enough : callable, optional
         Of the betas and log z of the last phase so far: True ends a side before its end.
+    settings : ScanSettings
     """
-    scan = _Scan(rng, field, is_enough)
-    up = scan.anneal(high) if high > 0.0 else scan.start()
-    down = _Scan(rng, field, is_enough).anneal(low) if low < 0.0 else scan.start()
-    narrowest = _NARROWEST * scan.stack.largest_agreements[0]
-    return _assemble(up, down, scan.crossings, scan.is_crossed, narrowest)
+    stack = stack_fields([field])
+    up, down = (_Scan(rng, field, stack, is_enough, settings) for _ in range(2))
+    up.anneal(high)
+    down.anneal(low)
+    return _assemble(up, down.points, settings)
 
 
 class _Scan:
     """One side of a scan: chains, and the points that they have been through."""
 
-    def __init__(self, rng, field: LabelField, is_enough: IsEnough | None) -> None:
-        self.rng, self.field, self.is_enough = rng, field, is_enough
-        self.stack = stack_fields([field])
-        self.points: list[_Point] = []
+    def __init__(self, rng, field: LabelField, stack: FieldStack, is_enough, settings) -> None:
+        self.rng, self.field, self.stack = rng, field, stack
+        self.is_enough: IsEnough | None = is_enough
+        self.settings: ScanSettings = settings
+        self.points = [_Point(0.0, *moments_at_zero(field), 0.0)]  # log z is known there
         self.crossings: list[tuple[int, int]] = []  # first point, and the one after the last
         self.is_crossed = True
+        self.largest = stack.largest_agreements[0]
 
-    def start(self) -> list[_Point]:
-        """Return the point at beta = 0, where log z is known."""
-        log_z, mean, spread = moments_at_zero(self.field)
-        return [_Point(0.0, log_z, mean, spread, 0.0)]
-
-    def anneal(self, end: float) -> list[_Point]:
+    def anneal(self, end: float) -> None:
         """Go from zero to an end; cross first-order transitions on the way up."""
-        self.points = self.start()
-        labels = labels_at_zero(self.rng, self.field, _N_CHAINS)
+        if end == 0.0:
+            return
+        settings = self.settings
+        labels = labels_at_zero(self.rng, self.field, settings.n_chains)
         while True:
             last = self.points[-1]
             if last.beta == end or self._has_enough():
                 if last.beta <= 0.0 or not self._crosses_to_order(labels, last):
-                    return self.points
+                    return
                 continue
-            step = min(_STEP / max(last.spread, 1e-9), _MAX_GROWTH * (1.0 + abs(last.beta)))
+            step = settings.step / max(last.spread, 1e-9)
+            step = min(step, settings.max_growth * (1.0 + abs(last.beta)))
             beta = float(np.sign(end)) * min(abs(last.beta) + step, abs(end))
             labels = self._advance(labels, last, beta)
 
@@ -148,13 +194,13 @@ class _Scan:
         Where the mean agreement jumps the step is halved, until chains that come from below and
         from above agree, or do not: then they are in different phases.
         """
-        trial = labels.copy()
+        trial, n_test = labels.copy(), self.settings.n_test // 2
         mean, spread, highest = self._moments(trial, beta)
         while beta > 0.0 and self._is_above(highest, last.mean, last.spread):
             middle, below, above = 0.5 * (last.beta + beta), labels.copy(), trial.copy()
-            mean, spread, _ = self._moments(below, middle, n_settling=_N_TEST // 2)
-            from_above, spread_above, _ = self._moments(above, middle, n_settling=_N_TEST // 2)
-            is_narrow = beta - last.beta < _NARROW_STEP * (1.0 + beta)
+            mean, spread, _ = self._moments(below, middle, n_settling=n_test)
+            from_above, spread_above, _ = self._moments(above, middle, n_settling=n_test)
+            is_narrow = beta - last.beta < self.settings.narrow_step * (1.0 + beta)
             if self._is_above(from_above, mean, max(spread, spread_above)) or is_narrow:
                 if self._cross(labels, highest):
                     return labels
@@ -170,11 +216,9 @@ class _Scan:
 
     def _crosses_to_order(self, labels, last: _Point) -> bool:
         """Tell whether chains from order stay above those from disorder; cross if so."""
-        ordered = np.broadcast_to(
-            np.arange(_N_CHAINS)[:, None] % self.field.n_classes, labels.shape
-        )
-        ordered = ordered.astype(labels.dtype)
-        self._moments(ordered, last.beta, n_recorded=_N_TEST)
+        classes = np.arange(len(labels))[:, None] % self.field.n_classes
+        ordered = np.broadcast_to(classes, labels.shape).astype(labels.dtype)
+        self._moments(ordered, last.beta, n_recorded=self.settings.n_test)
         mean, spread, _ = self._moments(ordered, last.beta)
         if not self._is_above(mean, last.mean, max(last.spread, spread)):
             return False
@@ -182,8 +226,8 @@ class _Scan:
 
     def _is_above(self, agreement: float, other: float, spread: float) -> bool:
         """Tell whether two mean agreements are of different phases."""
-        smallest = _SMALLEST_GAP * self.stack.largest_agreements[0]
-        return agreement - other > max(_JUMP * spread, smallest)
+        smallest = self.settings.smallest_gap * self.largest
+        return agreement - other > max(self.settings.jump * spread, smallest)
 
     def _cross(self, labels, agreement: float) -> bool:
         """Follow restrained states towards an agreement of the ordered phase.
@@ -191,29 +235,29 @@ class _Scan:
         They end past the middle of the way, where chains without a restraint stay. False, with
         `labels` and points as they were, if they do not get there.
         """
-        if not self.is_crossed or len(self.crossings) == _MAX_CROSSINGS:
+        settings = self.settings
+        if not self.is_crossed or len(self.crossings) == settings.max_crossings:
             self.is_crossed = False
             return False
         first, start = len(self.points), labels.copy()
         last = self.points[-1]
-        narrowest = _NARROWEST * self.stack.largest_agreements[0]
-        width, slope = max(last.spread, narrowest), 0.0
+        width, slope = max(last.spread, settings.narrowest * self.largest), 0.0
         middle = 0.5 * (last.mean + agreement)
-        for _ in range(_MAX_CROSSING_STATES):
+        for _ in range(settings.max_crossing_states):
             last = self.points[-1]
-            stiffness, centre = width**-2.0, last.mean + _RESTRAINED_STEP * width
-            tilt = max(last.beta + slope * _RESTRAINED_STEP * width, 1e-3)
+            stiffness, centre = width**-2.0, last.mean + width
+            tilt = max(last.beta + slope * width, 1e-3)
             trial = labels.copy()
             mean, spread, _ = self._moments(
                 trial,
                 tilt,
                 stiffness,
                 centre,
-                n_settling=_N_RESTRAINED_SETTLING,
-                n_recorded=_N_RESTRAINED,
+                n_settling=settings.n_restrained_settling,
+                n_recorded=settings.n_restrained,
             )
-            if mean - last.mean > 3.0 * _RESTRAINED_STEP * width:
-                width *= _NARROW  # the restraint is too weak to hold the chains
+            if mean - last.mean > 3.0 * width:
+                width *= settings.narrow  # the restraint is too weak to hold the chains
                 continue
             labels[:] = trial
             found = tilt - stiffness * (mean - centre)
@@ -223,7 +267,10 @@ class _Scan:
             if mean > middle and found > last.beta and self._stays(labels, self.points[-1]):
                 break
             ratio = stiffness * spread**2
-            width *= _WIDEN if ratio < _FLAT else _NARROW if ratio > _CONVEX else 1.0
+            if ratio < settings.flat:
+                width *= settings.widen
+            elif ratio > settings.convex:
+                width *= settings.narrow
         else:
             del self.points[first:]
             labels[:] = start
@@ -234,7 +281,9 @@ class _Scan:
 
     def _stays(self, labels, point: _Point) -> bool:
         """Tell whether chains stay near a point without its restraint."""
-        mean, spread, _ = self._moments(labels.copy(), point.beta, n_recorded=_N_RESTRAINED)
+        mean, spread, _ = self._moments(
+            labels.copy(), point.beta, n_recorded=self.settings.n_restrained
+        )
         return abs(mean - point.mean) < 2.0 * max(spread, point.spread)
 
     def _moments(
@@ -244,13 +293,15 @@ class _Scan:
         stiffness=0.0,
         centre=0.0,
         *,
-        n_settling=_N_SETTLING,
-        n_recorded=_N_RECORDED,
+        n_settling=None,
+        n_recorded=None,
     ):
         """Mean, standard deviation and, of chain means, the largest of the agreement.
 
         `labels` are left where the chains end.
         """
+        n_settling = self.settings.n_settling if n_settling is None else n_settling
+        n_recorded = self.settings.n_recorded if n_recorded is None else n_recorded
         n_sweeps = np.ones(n_recorded, dtype=np.int64)
         n_sweeps[0] += n_settling
         schedule = Schedule(
@@ -266,11 +317,14 @@ class _Scan:
         return float(agreements.mean()), float(agreements.std()), float(largest)
 
 
-def _assemble(up, down, crossings, is_crossed, narrowest) -> RoughCurve:
+def _assemble(scan: _Scan, down: list[_Point], settings: ScanSettings) -> RoughCurve:
     """Make the curve and its gaps from the points of both sides."""
+    up = scan.points
     betas, _, means, spreads, stiffness = np.array(up).T
     means = np.maximum.accumulate(means)
-    turns = [_backbend(betas, first - 1, after) for first, after in _joined(crossings)]
+    turns = [
+        _backbend(betas, first - 1, after) for first, after in _joined(scan.crossings, settings)
+    ]
     log_z = up[0].log_z + np.concatenate(
         [[0.0], np.cumsum(0.5 * np.diff(betas) * (means[1:] + means[:-1]))]
     )
@@ -283,24 +337,25 @@ def _assemble(up, down, crossings, is_crossed, narrowest) -> RoughCurve:
     below = np.array(down[:0:-1]).reshape(-1, 5)[:, :3].T
     branches[0] = LogPartition(*np.concatenate([below, np.array(branches[0])], axis=1))
     branches = [strictly_ascending(branch) for branch in branches]
-    part = _metastable_part(betas, means, turns, branches)
+    part = _metastable_part(betas, means, turns, branches, settings)
     gap = None
     if part is not None:
+        narrowest = settings.narrowest * scan.largest
         widths = _widths(stiffness[part], np.maximum(spreads[part], narrowest))
         gap = _evenly_restrained(betas[part], log_z[part], means[part], widths)
-    return RoughCurve(merge_branches(branches), gap, is_crossed)
+    return RoughCurve(merge_branches(branches), gap, scan.is_crossed)
 
 
 def _widths(stiffness: NDArray[np.float64], spreads: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return kappa**-0.5 of the points of a gap: of those without a restraint their spread.
 
-    Chains that jumped half-way have a spread that is none of a phase; no such width is more than
-    twice that of the nearest restrained point.
+    Chains that jumped half-way have a spread that is none of a phase, and labels that are all the
+    same have none; such a width is within a factor of two of that of the nearest restrained point.
     """
     restrained = np.flatnonzero(stiffness > 0.0)
     nearest = restrained[np.abs(np.arange(len(spreads))[:, None] - restrained).argmin(axis=1)]
     widths = stiffness[nearest] ** -0.5
-    return np.where(stiffness > 0.0, widths, np.minimum(spreads, 2.0 * widths))
+    return np.where(stiffness > 0.0, widths, np.clip(spreads, 0.5 * widths, 2.0 * widths))
 
 
 def _evenly_restrained(betas, log_z, means, widths) -> Gap:
@@ -308,7 +363,7 @@ def _evenly_restrained(betas, log_z, means, widths) -> Gap:
     means = means + 1e-9 * np.arange(len(means))  # ascending, for the interpolation
     steps = 2.0 * np.diff(means) / (widths[1:] + widths[:-1])
     lengths = np.concatenate([[0.0], np.cumsum(steps)])
-    n_states = int(np.ceil(lengths[-1] / _RESTRAINED_STEP)) + 1
+    n_states = int(np.ceil(lengths[-1])) + 1
     centres = np.interp(np.linspace(0.0, lengths[-1], n_states), lengths, means)
     values = (np.interp(centres, means, v) for v in (betas, log_z, widths))
     at_betas, at_log_z, at_widths = values
@@ -316,13 +371,13 @@ def _evenly_restrained(betas, log_z, means, widths) -> Gap:
     return Gap(at_betas, at_log_z, centres, at_widths**-2.0, low, high)
 
 
-def _metastable_part(betas, means, turns, branches) -> slice | None:
+def _metastable_part(betas, means, turns, branches, settings) -> slice | None:
     """Return the points between the lowest beta of order and the highest of disorder, or None."""
     barriers = []
     for (highest, lowest), pair in zip(turns, pairwise(branches), strict=True):
         excess = betas[highest : lowest + 1] - equal_weights(*pair)
         steps = 0.5 * np.diff(means[highest : lowest + 1]) * (excess[1:] + excess[:-1])
-        if np.cumsum(steps).max(initial=0.0) > _LOWEST_BARRIER:
+        if np.cumsum(steps).max(initial=0.0) > settings.lowest_barrier:
             barriers.append((highest, lowest))
     if not barriers:
         return None
@@ -333,11 +388,11 @@ def _metastable_part(betas, means, turns, branches) -> slice | None:
     return slice(before[-1] if len(before) else 0, after[0] + 1 if len(after) else len(betas))
 
 
-def _joined(crossings: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _joined(crossings: list[tuple[int, int]], settings) -> list[tuple[int, int]]:
     """Join crossings that follow each other with a few points between them."""
     joined: list[tuple[int, int]] = []
     for first, after in crossings:
-        if joined and first <= joined[-1][1] + _FEW_POINTS:
+        if joined and first <= joined[-1][1] + settings.few_points:
             first, _ = joined.pop()
         joined.append((first, after))
     return joined
@@ -371,12 +426,17 @@ def class_probabilities(field: LabelField) -> NDArray[np.float64]:
     return p / p.sum()
 
 
+def log_z_at_zero(n_points: int, external_field: NDArray[np.float64]) -> float:
+    """Log z at beta = 0, the same at every scale."""
+    return n_points * float(logsumexp(external_field))
+
+
 def moments_at_zero(field: LabelField) -> tuple[float, float, float]:
     """Log z, E[S] and about sd(S) at beta = 0."""
     agree = float((class_probabilities(field) ** 2).sum())
     squares = field.coupling.multiply(field.coupling) if field.is_sparse else field.coupling**2
     variance = 0.5 * float(squares.sum()) * agree * (1.0 - agree)
-    log_z = field.n_points * float(logsumexp(field.external_field))
+    log_z = log_z_at_zero(field.n_points, field.external_field)
     return log_z, 0.5 * float(field.total_coupling.sum()) * agree, float(np.sqrt(variance))
 
 

@@ -12,9 +12,9 @@ the weighted mean of L is zero, and the weighted mean of f is the regression est
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from nearfield._compile import compiled
 from nearfield._vector import exp_of
 
 _LEAST, _MOST = 0.1, 3.0  # bounds of a weight: no draw may dominate or count against
@@ -23,7 +23,7 @@ _FROZEN = 1e-9  # a control variate with a smaller standard deviation is left ou
 _RIDGE = 1e-5  # of its variance: two control variates may be the same
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def fill_stein(external_field, tilt, stiffness, labels, support, other_support, scratch, stein):
     """Fill in L of the agreement of the sampled field and of another one, shape (2,).
 
