@@ -10,9 +10,17 @@ from nearfield.distances._dense import canonical_metric, check_distances, distan
 from nearfield.distances._euclidean import euclidean_distances_to
 from nearfield.distances.ard import ArdMetric
 from nearfield.distances.discriminant import DiscriminantMetric
+from nearfield.distances.frames import RawColumn, as_numbers, is_table, raw_columns
 from nearfield.distances.kernels.relevance import CompiledObjective
 from nearfield.distances.learned import LinearMetric
 from nearfield.distances.power import PowerTransform
+from nearfield.distances.tables import (
+    ColumnCode,
+    FeatureView,
+    TableEncoder,
+    is_missing,
+    may_be_codes,
+)
 from nearfield.distances.within import WithinMetric
 
 LEARNED_METRICS: Mapping[str, type[LinearMetric]] = MappingProxyType(
@@ -23,13 +31,22 @@ LEARNED_METRICS: Mapping[str, type[LinearMetric]] = MappingProxyType(
 __all__ = [
     "LEARNED_METRICS",
     "ArdMetric",
+    "ColumnCode",
     "CompiledObjective",
     "DiscriminantMetric",
+    "FeatureView",
     "LinearMetric",
     "PowerTransform",
+    "RawColumn",
+    "TableEncoder",
     "WithinMetric",
+    "as_numbers",
     "canonical_metric",
     "check_distances",
     "distance_matrix",
     "euclidean_distances_to",
+    "is_missing",
+    "is_table",
+    "may_be_codes",
+    "raw_columns",
 ]

@@ -73,6 +73,15 @@ def distance_matrix(
 
     Sparse input stays sparse for the Euclidean, Manhattan and cosine distances (without
     `metric_params`); for the others it is made dense.
+
+    Examples
+    --------
+    >>> from nearfield.distances import distance_matrix
+    >>> distance_matrix([[0.0, 0.0], [3.0, 4.0]])
+    array([[0., 5.],
+           [5., 0.]])
+    >>> distance_matrix([[0.0, 0.0]], [[3.0, 4.0]], metric="manhattan")
+    array([[7.]])
     """
     if isinstance(metric, str) and metric == "precomputed":
         return check_distances(X) if Y is None else _check_distances_to(X, Y)

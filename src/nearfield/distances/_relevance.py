@@ -46,13 +46,13 @@ class RelevanceLearner:
         self.spread = spread
         self.max_iter = max_iter
 
-    def _learn_scales(self, points, labels, make_objective, n_first: int | None = None):
+    def _learn_scales(self, points, labels, make_objective, independence=None):
         relevance = learn_relevance(
             points,
             labels,
             spread=self.spread,
             max_iter=self.max_iter,
-            n_first=n_first,
+            independence=independence,
             make_objective=make_objective or ScaleObjective,
         )
         self.scales_ = np.exp(relevance.log_scales)
@@ -67,7 +67,7 @@ def learn_relevance(
     *,
     spread: float = 1.0,
     max_iter: int = 50,
-    n_first: int | None = None,
+    independence: NDArray[np.float64] | None = None,
     make_objective: ObjectiveMaker = ScaleObjective,
 ) -> Relevance:
     r"""Learn the scales under which the labels of neighbours explain each other best.
@@ -89,9 +89,9 @@ def learn_relevance(
         tau, the prior standard deviation of a log scale.
     max_iter : int
         Steps of L-BFGS a round.
-    n_first : int, optional
-        Features up to here, and those after it, each have a common log scale beside their own,
-        with prior standard deviation 2 tau.
+    independence : ndarray, shape (n_features,), optional
+        1 (by default) for a feature with a log scale of its own, 0 for one with a common log
+        scale, whose prior standard deviation is 3 tau; between them for an average of both.
     make_objective : callable
         `ScaleObjective`, or its compiled form.
     """
@@ -101,10 +101,16 @@ def learn_relevance(
     if len(labels) > _MAX_POINTS:
         kept, _ = stratified_split(labels, _MAX_POINTS, random_state=0)
         points, labels = points[kept], np.unique(labels[kept], return_inverse=True)[1]
-    objective = make_objective(ScaleProblem.of(points, labels, spread, n_first))
+    # L-BFGS follows rounding errors, which depend on the order of the features: one that their
+    # values alone decide, whatever the signs of axes and the last digits.
+    order = np.lexsort(np.abs(points).round(6))
+    if independence is not None:
+        independence = independence[order]
+    problem = ScaleProblem.from_points(points[:, order], labels, spread, independence)
+    objective = make_objective(problem)
     found = search_scales(objective, max_iter)
     return Relevance(
-        objective.log_scales(found.parameters),
+        objective.log_scales(found.parameters)[np.argsort(order)],
         objective.beta(found.parameters),
         found.length,
         objective.penalty(found.parameters) - found.value,

@@ -31,45 +31,48 @@ class ScaleProblem(NamedTuple):
     class_starts : ndarray of int, shape (G + 1,)
     shares : ndarray, shape (n_features,)
         Of the features in the mean squared distance.
-    precisions : ndarray, shape (n_features,) or (n_features + 2,)
-        Of the normal prior: of the log scale of each feature and, with `n_first`, of the common
-        ones of the first features and of the rest.
-    n_first : int
-        Zero for no common log scales.
+    independence : ndarray, shape (n_features,)
+        1 for a feature with a log scale of its own, 0 for one with the common log scale, between
+        them for an average of both.
+    precisions : ndarray, shape (n_features + 1,)
+        Of the normal prior of the log scale of each feature, and of the common one.
     """
 
     points: Floats
     labels: NDArray[np.int64]
     class_starts: NDArray[np.int64]
     shares: Floats
+    independence: Floats
     precisions: Floats
-    n_first: int
 
     @classmethod
-    def of(
-        cls, points: Floats, labels: NDArray[np.int64], spread: float, n_first: int | None
+    def from_points(
+        cls,
+        points: Floats,
+        labels: NDArray[np.int64],
+        spread: float,
+        independence: Floats | None = None,
     ) -> "ScaleProblem":
         """Sort points by class; labels from zero on, none left out."""
         order = np.argsort(labels, kind="stable")
         points, labels = points[order], labels[order]
         n_features = points.shape[1]
         variances = np.einsum("if,if->f", points, points)
-        has_groups = n_first is not None and 0 < n_first < n_features
         return cls(
             points,
             labels,
             np.searchsorted(labels, np.arange(labels[-1] + 2)),
             variances / variances.sum(),
-            np.repeat([spread**-2.0, (2.0 * spread) ** -2.0], [n_features, 2 * has_groups]),
-            n_first if n_first is not None and has_groups else 0,
+            np.ones(n_features) if independence is None else independence,
+            np.repeat([spread**-2.0, (3.0 * spread) ** -2.0], [n_features, 1]),
         )
 
 
 class ScaleObjective:
     r"""Minus the penalised log pseudolikelihood of (theta, log beta), with its gradient.
 
-    theta are free log scales, one a feature and the common ones of two groups. The log scales
-    that come of them are shifted so that the mean squared distance stays as it was.
+    theta are free log scales, one a feature and a common one. The log scales that come of them
+    are shifted so that the mean squared distance stays as it was.
 
     `nearfield.sampling.relevance` has the same, compiled.
     """
@@ -84,8 +87,8 @@ class ScaleObjective:
         beta, log_scales = self.beta(parameters), self.log_scales(parameters)
         value, by_scale, by_beta = self.field(log_scales - log_length, beta)
         raw = by_scale - problem.shares * np.exp(2.0 * log_scales) * by_scale.sum()
-        groups = [raw[: problem.n_first].sum(), raw[problem.n_first :].sum()]
-        by_theta = np.append(raw, groups if problem.n_first else [])
+        own = problem.independence
+        by_theta = np.append(own * raw, (1.0 - own) @ raw)
         by_log_beta = beta * by_beta - (beta / PRIOR_SD_BETA) ** 2
         gradient = np.append(problem.precisions * theta - by_theta, -by_log_beta)
         return self.penalty(parameters) - value, gradient
@@ -101,11 +104,8 @@ class ScaleObjective:
 
     def log_scales(self, parameters: Floats) -> Floats:
         """Turn free parameters into log scales."""
-        n_features, n_first = len(self.problem.shares), self.problem.n_first
-        raw = parameters[:n_features].copy()
-        if n_first:
-            raw[:n_first] += parameters[n_features]
-            raw[n_first:] += parameters[n_features + 1]
+        own, n_features = self.problem.independence, len(self.problem.shares)
+        raw = own * parameters[:n_features] + (1.0 - own) * parameters[n_features]
         raw -= raw.max()  # no exp of a wild trial step overflows
         return raw - 0.5 * np.log(self.problem.shares @ np.exp(2.0 * raw))
 

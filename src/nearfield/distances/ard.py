@@ -35,8 +35,8 @@ class ArdMetric(RelevanceLearner, LinearMetric):
     --------
     >>> from nearfield.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> int(ArdMetric().fit(X, y).scales_.argmax())  # the width of the petal
-    3
+    >>> int(ArdMetric().fit(X, y).scales_.argmax())  # the length of the petal
+    2
     """
 
     def _learn(self, points, labels, make_objective=None):

@@ -7,6 +7,8 @@ from nearfield.distances._relevance import RelevanceLearner
 from nearfield.distances.learned import LinearMetric, class_means
 from nearfield.distances.within import whiten_within
 
+_LEAST_AXIS = 1e-4  # of the largest singular value: an axis with less is half like the rest
+
 
 class DiscriminantMetric(RelevanceLearner, LinearMetric):
     r"""Whiten within the classes, turn to the axes that separate them, and scale those.
@@ -15,8 +17,8 @@ class DiscriminantMetric(RelevanceLearner, LinearMetric):
 
     W is the map of the within-class metric. The rows of V are orthonormal: first the axes along
     which the class means differ, then the rest. The scales s are learned as those of
-    `ArdMetric`; the first axes and the rest each have a common scale too, so that the rest can
-    go all together.
+    `ArdMetric`, one for each of the first axes and a common one for the rest: no basis of the
+    rest is better than another.
 
     Parameters
     ----------
@@ -53,19 +55,29 @@ class DiscriminantMetric(RelevanceLearner, LinearMetric):
     def _learn(self, points, labels, make_objective=None):
         whitening, self.shrinkage_, self.variance_kept_ = whiten_within(points, labels)
         white = points @ whitening.T
-        axes = discriminant_axes(white, labels)
+        axes, independence = discriminant_axes(white, labels)
         self.n_discriminant_ = min(int(labels.max()), len(axes))
-        scales = self._learn_scales(
-            white @ axes.T, labels, make_objective, n_first=self.n_discriminant_
-        )
+        scales = self._learn_scales(white @ axes.T, labels, make_objective, independence)
         return scales[:, None] * (axes @ whitening)
 
 
 def discriminant_axes(
     points: NDArray[np.float64], labels: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Give an orthonormal basis, those axes first along which the class means differ most."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    r"""Give an orthonormal basis, those axes first along which the class means differ most.
+
+    Returns
+    -------
+    axes : ndarray, shape (n_features, n_features)
+    independence : ndarray, shape (n_features,)
+        :math:`s_j^2 / (s_j^2 + \epsilon^2 s_1^2)` with the singular values s of the class means:
+        zero for axes that the means do not tell apart from any other basis.
+    """
     sizes = np.bincount(labels)
     means = class_means(points, labels)
     deviations = np.sqrt(sizes)[:, None] * (means - sizes @ means / sizes.sum())
-    return np.linalg.svd(deviations, full_matrices=True)[2]
+    _, singular, axes = np.linalg.svd(deviations, full_matrices=True)
+    power, independence = singular[: len(sizes) - 1] ** 2, np.zeros(len(axes))
+    if power.any():
+        independence[: len(power)] = power / (power + _LEAST_AXIS**2 * power[0])
+    return axes, independence

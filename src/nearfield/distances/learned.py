@@ -13,6 +13,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+_CONSTANT = 1e-9  # a standard deviation of less, relative to the largest value, is noise
+
 
 class LinearMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     r"""A metric that is the Euclidean one after a linear map.
@@ -34,26 +36,29 @@ class LinearMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         points, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         labels = np.unique(y, return_inverse=True)[1].astype(np.int64)
-        return self.learn(points, labels)
+        standardized = standardize(points)
+        self.learn(standardized.points, labels)
+        # Divided by an infinite scale, a constant feature carries no distance.
+        self.map_ = self.map_ / standardized.scale
+        self.mean_ = standardized.mean
+        return self
 
     def learn(
         self, points: NDArray[np.float64], labels: NDArray[np.int64], make_objective: Any = None
     ) -> Self:
-        """Learn the map from points that were checked, and labels of which none is left out.
+        """Learn the map from standardised points, and labels of which none is left out.
 
         Parameters
         ----------
         points : ndarray, shape (n, n_features)
+            Standardised, or on scales that count.
         labels : ndarray of int, shape (n,)
             0..G-1, all of them.
         make_objective : callable, optional
             What evaluates scales, where they are learned: see `learn_relevance`.
         """
-        standardized = standardize(points)
-        learned = self._learn(standardized.points, labels, make_objective)
-        # Divided by an infinite scale, a constant feature carries no distance.
-        self.map_ = learned / standardized.scale
-        self.mean_ = standardized.mean
+        self.mean_ = points.mean(axis=0)
+        self.map_ = self._learn(points - self.mean_, labels, make_objective)
         self.n_features_in_ = points.shape[1]
         return self
 
@@ -104,13 +109,14 @@ class Standardized(NamedTuple):
 def standardize(points: NDArray[np.float64]) -> Standardized:
     """Centre every feature and divide it by its standard deviation; a constant one becomes zero.
 
-    The scale of a constant feature is infinite.
+    The scale of a constant feature is infinite. One is constant if it varies by less than 1e-9 of
+    its largest value.
     """
     mean = points.mean(axis=0)
     centred = points - mean
     scale = np.sqrt(np.mean(centred**2, axis=0))
-    # Of a constant feature only rounding errors are left: they must not be blown up.
-    is_constant = scale <= 10.0 * np.finfo(np.float64).eps * np.abs(mean)
+    # Rounding errors and noise of a constant feature must not be blown up.
+    is_constant = scale <= _CONSTANT * np.abs(points).max(axis=0)
     scale = np.where(is_constant, np.inf, scale)
     return Standardized(centred / scale, mean, scale)
 

@@ -28,6 +28,11 @@ class PowerTransform(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     the prior N(1, 0.5^2), if it is 20 times as probable as 1, which leaves the feature alone.
     Four standard deviations out the transform continues as a line: a far point stays far.
 
+    Parameters
+    ----------
+    columns : ndarray of bool, shape (n_features,), optional
+        The features to transform; all by default. The others stay as they are.
+
     Attributes
     ----------
     powers_ : ndarray, shape (n_features,)
@@ -44,6 +49,9 @@ class PowerTransform(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     powers_: NDArray[np.float64]
 
+    def __init__(self, columns: NDArray[np.bool_] | None = None) -> None:
+        self.columns = columns
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the powers from points, shape (n, n_features)."""
         points = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
@@ -54,6 +62,15 @@ class PowerTransform(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         best = _POWERS[np.argmax(log_posterior, axis=0)]
         self.powers_ = np.where(gain > _LEAST_GAIN, best, 1.0)
         _, self.new_mean_, self.new_scale_ = standardize(yeo_johnson(standardized, self.powers_))
+        if self.columns is not None:
+            for fitted, identity in (
+                (self.powers_, 1.0),
+                (self.mean_, 0.0),
+                (self.scale_, 1.0),
+                (self.new_mean_, 0.0),
+                (self.new_scale_, 1.0),
+            ):
+                fitted[~np.asarray(self.columns)] = identity
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:

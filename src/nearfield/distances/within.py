@@ -7,13 +7,17 @@ from numpy.typing import NDArray
 
 from nearfield.distances.learned import LinearMetric, class_means
 
+Floats = NDArray[np.float64]
+
 _SHRINKAGES = np.append(np.geomspace(1e-7, 0.9, 64), 1.0)
+_LEAST_AXIS = 1e-7  # of the largest singular value: an axis with less counts as half an axis
+_FLOOR = 1e-10  # of the variance of all points: no class is narrower than that
 
 
 class Whitening(NamedTuple):
     """What whitens standardised points within their classes, and how much it was shrunk."""
 
-    components: NDArray[np.float64]
+    components: Floats
     shrinkage: float
     variance_kept: float
 
@@ -29,12 +33,15 @@ class WithinMetric(LinearMetric):
     distances, and is left out. The shrinkage lambda is the one under which points left out are
     most probable, as Gaussians about the mean of their class.
 
+    No decision on a rank is made: an axis along which the points hardly vary (repeated features,
+    indicators of categories that sum to one) fades out smoothly.
+
     Attributes
     ----------
     map_ : ndarray, shape (n_components_, n_features)
     mean_ : ndarray, shape (n_features,)
     n_components_ : int
-        The rank of the features.
+        The number of axes along which the points vary beyond rounding errors.
     shrinkage_ : float
         lambda: 0 is the sample covariance, 1 the standardised Euclidean metric, up to a factor.
     variance_kept_ : float
@@ -58,35 +65,54 @@ class WithinMetric(LinearMetric):
         return components
 
 
-def whiten_within(points: NDArray[np.float64], labels: NDArray[np.int64]) -> Whitening:
+def whiten_within(points: Floats, labels: NDArray[np.int64]) -> Whitening:
     """Learn the map of standardised points that whitens them within their classes."""
-    axes = principal_axes(points)
+    axes, presence = principal_axes(points)
     scores = points @ axes.T
     residuals = scores - class_means(scores, labels)[labels]
     spectrum, vectors = np.linalg.eigh(residuals.T @ residuals)
     spectrum = np.maximum(spectrum, 0.0)
-    total = np.sum(scores**2)
+    total, n_axes = np.sum(scores**2), presence.sum()
     kept = float(1.0 - spectrum.sum() / total) if total > 0.0 else 0.0
     class_sizes = np.bincount(labels)
     n_free = len(labels) - len(class_sizes)
-    if n_free < 2 or kept >= 1.0 - 1e-12:  # no class shows how its points differ
+    if n_free < 2 or total == 0.0:  # no class shows how its points differ
         return Whitening(axes, 1.0, kept)
-    level = spectrum.mean() / n_free
-    if level == 0.0:  # all points are the same
-        return Whitening(axes, 1.0, kept)
-    shrinkage = _most_probable_shrinkage(residuals @ vectors, spectrum, class_sizes[labels], level)
-    variances = (1.0 - shrinkage) * spectrum / n_free + shrinkage * level
+    level = spectrum.sum() / (n_free * n_axes)
+    floor = _FLOOR * total / (len(labels) * n_axes)
+    shrinkage = _most_probable_shrinkage(
+        residuals @ vectors, spectrum, presence @ vectors**2, class_sizes[labels], level, floor
+    )
+    variances = (1.0 - shrinkage) * spectrum / n_free + shrinkage * level + floor
     return Whitening((vectors / np.sqrt(variances)).T @ axes, shrinkage, kept)
 
 
-def principal_axes(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give an orthonormal basis of what centred points span, shape (rank, n_features)."""
+def principal_axes(points: Floats) -> tuple[Floats, Floats]:
+    r"""Give the principal axes of centred points, those of next to no variance faded out.
+
+    With the singular values s, the presence of an axis is
+
+    .. math:: u_j = s_j^2 / (s_j^2 + \epsilon^2 s_1^2)
+
+    and its length the root of that. A basis of the space in which the points do not vary is
+    arbitrary; its axes have a presence of zero.
+
+    Returns
+    -------
+    axes : ndarray, shape (n_axes, n_features)
+    presence : ndarray, shape (n_axes,)
+    """
     _, singular, axes = np.linalg.svd(points, full_matrices=False)
     rounding = max(points.shape) * np.finfo(np.float64).eps * singular[0]
-    return axes[: max(int(np.sum(singular > rounding)), 1)]
+    n_axes = max(int(np.sum(singular > rounding)), 1)
+    power = singular[:n_axes] ** 2
+    presence = np.ones(n_axes)
+    if power[0] > 0.0:
+        presence = power / (power + _LEAST_AXIS**2 * power[0])
+    return np.sqrt(presence)[:, None] * axes[:n_axes], presence
 
 
-def _most_probable_shrinkage(residuals, spectrum, class_sizes, level):
+def _most_probable_shrinkage(residuals, spectrum, presence, class_sizes, level, floor):
     r"""Choose the shrinkage by the Gaussian likelihood of each point left out.
 
     Without point i, of a class of m points, its residual about the mean of its class is
@@ -95,14 +121,16 @@ def _most_probable_shrinkage(residuals, spectrum, class_sizes, level):
 
     .. math:: \log p_{-i} = -\tfrac12 \Big[\log |aS + bI| + \log(1 - a c q)
               + \frac{c^2 q}{1 - a c q}\Big] + \text{const.}
+
+    In the determinant each axis counts by its presence.
     """
     has_fellows = class_sizes > 1
     squares = residuals[has_fellows] ** 2
     inflation = (class_sizes / np.maximum(class_sizes - 1, 1))[has_fellows, None]
     n_free = len(residuals) - 1.0 - np.sum(1.0 / class_sizes)  # 1/m summed counts the classes
     weight = (1.0 - _SHRINKAGES) / n_free
-    variances = weight * spectrum[:, None] + _SHRINKAGES * level
+    variances = weight * spectrum[:, None] + _SHRINKAGES * level + floor
     quadratic = squares @ (1.0 / variances)
     left = np.maximum(1.0 - weight * inflation * quadratic, 1e-12)
-    surprise = np.log(left) + inflation**2 * quadratic / left + np.log(variances).sum(axis=0)
+    surprise = np.log(left) + inflation**2 * quadratic / left + presence @ np.log(variances)
     return float(_SHRINKAGES[np.argmin(surprise.sum(axis=0))])

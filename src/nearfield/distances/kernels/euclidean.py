@@ -2,10 +2,10 @@
 
 import math
 
-from numba import njit
+from nearfield._compile import compiled
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def euclidean_rows(new_points, columns, distances):
     """Fill in the distance from each new point to each point.
 
@@ -28,7 +28,7 @@ def euclidean_rows(new_points, columns, distances):
         take_roots(row)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def add_squares(first, first_values, second, second_values, row):
     """Add the squared differences of two features."""
     for j in range(row.shape[0]):
@@ -36,7 +36,7 @@ def add_squares(first, first_values, second, second_values, row):
         row[j] += first_gap * first_gap + second_gap * second_gap
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def add_square(value, values, row):
     """Add the squared differences of a feature."""
     for j in range(row.shape[0]):
@@ -44,7 +44,7 @@ def add_square(value, values, row):
         row[j] += gap * gap
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def take_roots(row):
     """Replace squares by their roots."""
     for j in range(row.shape[0]):

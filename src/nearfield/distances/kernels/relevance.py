@@ -1,10 +1,9 @@
 """The search for scales of features, compiled: the objective, the best length, the steps."""
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from nearfield._compile import compilable, compiled
 from nearfield._vector import ANY_ORDER, smallest_of
 from nearfield.distances._scale_objective import MIN_BETA, ScaleObjective, ScaleProblem
 from nearfield.distances._scaled_field import MAX_BETA, N_LENGTHS, NEIGHBORING, PRIOR_SD_BETA
@@ -39,8 +38,8 @@ class CompiledObjective(ScaleObjective):
             problem.labels,
             problem.class_starts,
             problem.shares,
+            problem.independence,
             problem.precisions,
-            problem.n_first,
             log_length,
             parameters,
             gradient,
@@ -71,14 +70,14 @@ class CompiledObjective(ScaleObjective):
         return direction
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def penalized_field(
     points,
     labels,
     class_starts,
     shares,
+    independence,
     precisions,
-    n_first,
     log_length,
     parameters,
     gradient,
@@ -87,7 +86,7 @@ def penalized_field(
     n_features, n_parameters = shares.shape[0], precisions.shape[0]
     beta = min(max(np.exp(parameters[n_parameters]), MIN_BETA), MAX_BETA)
     scales = np.empty(n_features)
-    fill_scales(parameters, shares, n_first, scales)
+    fill_scales(parameters, shares, independence, scales)
     factors = np.empty(n_features, dtype=np.float32)
     for f in range(n_features):
         factors[f] = scales[f] / np.exp(log_length)
@@ -100,9 +99,8 @@ def penalized_field(
         gradient[p] = 0.0
     for f in range(n_features):
         by_raw = by_scale[f] - shares[f] * scales[f] * scales[f] * total
-        gradient[f] -= by_raw
-        if n_first > 0:
-            gradient[n_features + (f >= n_first)] -= by_raw
+        gradient[f] -= independence[f] * by_raw
+        gradient[n_features] -= (1.0 - independence[f]) * by_raw
     penalty = (beta / PRIOR_SD_BETA) ** 2
     for p in range(n_parameters):
         gradient[p] += precisions[p] * parameters[p]
@@ -111,15 +109,14 @@ def penalized_field(
     return 0.5 * penalty - value
 
 
-@register_jitable
-def fill_scales(parameters, shares, n_first, scales):
+@compilable
+def fill_scales(parameters, shares, independence, scales):
     """Turn free parameters into scales that leave the mean squared distance as it was."""
     n_features = shares.shape[0]
     top = -np.inf
     for f in range(n_features):
-        scales[f] = parameters[f]
-        if n_first > 0:
-            scales[f] += parameters[n_features + (f >= n_first)]
+        scales[f] = independence[f] * parameters[f]
+        scales[f] += (1.0 - independence[f]) * parameters[n_features]
         top = max(top, scales[f])
     mean = 0.0
     for f in range(n_features):
@@ -129,7 +126,7 @@ def fill_scales(parameters, shares, n_first, scales):
         scales[f] /= np.sqrt(mean)
 
 
-@register_jitable
+@compilable
 def field_slopes(points, labels, class_starts, factors, beta, by_scale):
     r"""Evaluate the log pseudolikelihood and its slopes in the log scales and in beta.
 
@@ -159,7 +156,7 @@ def field_slopes(points, labels, class_starts, factors, beta, by_scale):
     return value, by_beta
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def best_length(points, labels, class_starts, log_scales, lengths):
     """Find the best length of the kernel, and beta: as `ScaleObjective.best_length`.
 
@@ -186,7 +183,7 @@ def best_length(points, labels, class_starts, log_scales, lengths):
     return best, its_beta
 
 
-@register_jitable
+@compilable
 def fill_lengths(squared, lengths):
     """Fill in lengths between those of near neighbours and the largest."""
     n_points, n_lengths = squared.shape[0], lengths.shape[0]
@@ -202,7 +199,7 @@ def fill_lengths(squared, lengths):
         lengths[q] = np.exp(low + (high - low) * q / (n_lengths - 1))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def quasi_newton(gradient, moves, changes, n_kept, direction):
     """Fill in the direction of the next step: the compiled `ScaleObjective.quasi_newton`."""
     n_memory, largest = moves.shape[0], 1.0
@@ -230,7 +227,7 @@ def quasi_newton(gradient, moves, changes, n_kept, direction):
         add_multiple(moves[row], shares[row] - correction, direction)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
+@compiled(fastmath=ANY_ORDER)
 def inner64(first, second):
     """Add up the products of values."""
     total = 0.0
@@ -239,7 +236,7 @@ def inner64(first, second):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def add_multiple(values, factor, total):
     """Add a multiple of values to a total, each in its place."""
     for p in range(values.shape[0]):

@@ -5,11 +5,9 @@ below what labels can tell, in half the time of float64.
 """
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 
-from nearfield._vector import ANY_ORDER, exp_of, smallest_of
-from nearfield._vector32 import exp32_of
+from nearfield._compile import compilable, compiled
+from nearfield._vector import ANY_ORDER, exp32_of, exp_of, smallest_of
 
 _MAX_NEWTON_STEPS = 30
 _MAX_NEWTON_STEP = 5.0
@@ -18,7 +16,7 @@ _ZERO, _ONE, _TWO = np.float32(0.0), np.float32(1.0), np.float32(2.0)
 FAR = np.float32(3e38)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def squared_distances(points, factors):
     """Give the squared distances between points times factors, by their inner products."""
     n_points = points.shape[0]
@@ -34,28 +32,28 @@ def squared_distances(points, factors):
     return products
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def copy_to(values, copies):
     """Copy values, each to its place."""
     for j in range(values.shape[0]):
         copies[j] = values[j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def multiply(values, factors, products):
     """Fill in products of values, each in its place."""
     for f in range(values.shape[0]):
         products[f] = values[f] * factors[f]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def expand_square(products, norm, norms):
     r"""Replace products by :math:`|x|^2 + |y|^2 - 2xy`."""
     for j in range(products.shape[0]):
         products[j] = max(norm + norms[j] - _TWO * products[j], _ZERO)
 
 
-@register_jitable
+@compilable
 def weigh_neighbors(squared, class_starts, factor, sums):
     """Replace squared distances by directed weights; fill in their sums a class, shape (n, G)."""
     for i in range(squared.shape[0]):
@@ -72,14 +70,14 @@ def weigh_neighbors(squared, class_starts, factor, sums):
         divide(row, np.float32(total))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def exponentiate_excess(row, smallest, rate):
     """Replace values by exp(-rate x what they have above the smallest)."""
     for j in range(row.shape[0]):
         row[j] = exp32_of(rate * (smallest - row[j]))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
+@compiled(fastmath=ANY_ORDER)
 def sum32_of(values):
     """Add up float32 values."""
     total = _ZERO
@@ -88,7 +86,7 @@ def sum32_of(values):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def divide(row, total):
     """Divide values by their total."""
     factor = _ONE / total
@@ -96,7 +94,7 @@ def divide(row, total):
         row[j] *= factor
 
 
-@register_jitable
+@compilable
 def fill_support(weights, sums, labels, support):
     """Fill in the support of the coupling: the weights both ways, by class."""
     heard = np.zeros((support.shape[1], support.shape[0]), dtype=np.float32)
@@ -107,21 +105,21 @@ def fill_support(weights, sums, labels, support):
             support[i, g] = sums[i, g] + heard[g, i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def add_to(values, total):
     """Add values to a total, each in its place."""
     for j in range(values.shape[0]):
         total[j] += values[j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def add_slopes(point, product, by_square, total):
     r"""Add a point's part of :math:`\sum_{ij} g_{ij} (x_i - x_j)^2`, a feature at a time."""
     for f in range(point.shape[0]):
         total[f] += point[f] * (by_square * point[f] - _TWO * product[f])
 
 
-@register_jitable
+@compilable
 def fill_residuals(support, labels, beta, residuals):
     """Fill in the residuals, shape (G, n); return the log pseudolikelihood, and its slope."""
     value, by_beta = 0.0, 0.0
@@ -145,7 +143,7 @@ def fill_residuals(support, labels, beta, residuals):
     return value, by_beta
 
 
-@register_jitable
+@compilable
 def fill_kernel_gradient(weights, sums, labels, class_starts, residuals, beta):
     """Replace weights by the derivatives of the pseudolikelihood by the log kernel."""
     n_classes = residuals.shape[0]
@@ -160,7 +158,7 @@ def fill_kernel_gradient(weights, sums, labels, class_starts, residuals, beta):
             multiply_gap(row[start:stop], back[start:stop], shift, np.float32(beta))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
+@compiled(fastmath=ANY_ORDER)
 def inner(first, second):
     """Add up the products of values."""
     total = _ZERO
@@ -169,14 +167,14 @@ def inner(first, second):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def multiply_gap(row, back, shift, beta):
     """Multiply values by beta (back + shift)."""
     for j in range(row.shape[0]):
         row[j] *= beta * (back[j] + shift)
 
 
-@register_jitable
+@compilable
 def best_beta(support, labels, precision, max_beta, beta):
     """Maximise over beta > 0 by Newton's method; return it and the log mass around it."""
     log_mass = 0.0
@@ -192,7 +190,7 @@ def best_beta(support, labels, precision, max_beta, beta):
     return beta, log_mass
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def beta_derivatives(support, labels, beta):
     """Evaluate the log pseudolikelihood, its slope and minus its curvature in beta."""
     n_points, n_classes = support.shape
