@@ -15,6 +15,7 @@ from nearfield.estimators import (
     FieldClassifier,
     Inference,
     MetricSpace,
+    ModelFit,
     draw_seed,
     fit_on_graph,
     make_rng,
@@ -38,7 +39,9 @@ class LazyFieldClassifier(LazyClassifier, FieldClassifier):
         rng = make_rng(self.random_state)
         has_all_sites = len(site_rows(n_points, n_classes, self._kernel, 0)) == n_points
         if has_all_sites or not self._uses_graph(n_points):
-            model = WholeModel.from_training(self._local(random_state=rng), training)
+            model = WholeModel.from_training(
+                self._local(random_state=rng, class_prior=None), training
+            )
             return model, model.fitted(_describe)
         inference = Inference.from_estimator(self, rng)
         if not inference.is_pseudolikelihood:
@@ -49,15 +52,19 @@ class LazyFieldClassifier(LazyClassifier, FieldClassifier):
         space = MetricSpace.learn(training, self.metric, self.metric_params, self.standardize)
         shards = Shards.from_training(training, space, self.search)
         seed = draw_seed(rng, n_points)
-        sharded = ShardedTraining(shards, self._kernel, self._is_directed, seed)
+        sharded = ShardedTraining(shards, self._kernel, self._is_directed, seed=seed)
         fit = fit_on_graph(inference, sharded, self._n_neighbors)
+        return self._sharded_model(shards, fit)
+
+    def _sharded_model(self, shards: Shards, fit: ModelFit) -> tuple[Any, dict[str, Any]]:
+        """Make a model over shards; give it, and what is fitted by its names."""
         alpha = fit.family.external_field
         return ShardedModel.from_fit(shards, fit, self.predictive), {
             "posterior_": fit.posterior,
             "priors_": fit.priors,
             "inference_": fit.engine_name,
-            "external_field_": np.zeros(n_classes) if alpha is None else np.asarray(alpha),
-            "metric_space_": space,
+            "intercept_": np.zeros(shards.n_classes) if alpha is None else np.asarray(alpha),
+            "metric_space_": shards.space,
         }
 
     def _make_predictor(self, index: Any = None) -> None:
@@ -79,8 +86,9 @@ class DistanceNeighborsClassifier(LazyFieldClassifier, estimators.DistanceNeighb
 
     Parameters
     ----------
-    kernel, metric, metric_params, standardize, inference, predictive, prior_beta, prior_sigma, \
-external_field, n_neighbors, n_jobs, random_state, verbose, search
+    kernel, metric, metric_params, standardize, categorical_features, inference, predictive, \
+prior_beta, prior_sigma, fit_intercept, class_prior, n_neighbors, search, n_jobs, \
+random_state, verbose
         As those of `nearfield.DistanceNeighborsClassifier`; ``metric="precomputed"`` is refused,
         and so, with more than 6,000 points, is any inference but pseudolikelihood. Up to 6,000
         points are fitted on one worker, whose threads `n_jobs` counts.
@@ -91,7 +99,7 @@ external_field, n_neighbors, n_jobs, random_state, verbose, search
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
         Where X is a frame.
-    posterior_, priors_, inference_, external_field_
+    posterior_, priors_, inference_, intercept_
         As those of `nearfield.DistanceNeighborsClassifier`.
 
     Examples
@@ -120,10 +128,20 @@ class ProbabilisticKNeighborsClassifier(
 
     Parameters
     ----------
-    neighborhood, metric, metric_params, standardize, inference, predictive, prior_beta, prior_k, \
-external_field, n_jobs, random_state, verbose, search
+    neighborhood, metric, metric_params, standardize, categorical_features, inference, \
+predictive, prior_beta, prior_k, fit_intercept, class_prior, search, n_jobs, random_state, verbose
         As those of `nearfield.ProbabilisticKNeighborsClassifier`; ``metric="precomputed"`` is
         refused, and so, with more than 6,000 points, is any inference but pseudolikelihood.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from nearfield.dask import ProbabilisticKNeighborsClassifier
+    >>> from nearfield.datasets import load_wine
+    >>> X, y = (da.from_array(part, chunks=60) for part in load_wine(return_X_y=True))
+    >>> model = ProbabilisticKNeighborsClassifier(inference="pseudolikelihood").fit(X, y)
+    >>> model.predict_proba(X).chunks
+    ((60, 60, 58), (3,))
     """
 
     _local_class = estimators.ProbabilisticKNeighborsClassifier
@@ -131,6 +149,6 @@ external_field, n_jobs, random_state, verbose, search
 
 def _describe(estimator: Any) -> dict[str, Any]:
     """Name what is fitted and does not grow with the training points."""
-    names = ("posterior_", "priors_", "inference_", "external_field_")
+    names = ("posterior_", "priors_", "inference_", "intercept_")
     space = replace(estimator.metric_space_, points=estimator.metric_space_.points[:0])
     return {name: getattr(estimator, name) for name in names} | {"metric_space_": space}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nearfield.dask._kept import Kept
 from nearfield.dask._shards import Shard, Shards, merge, search_home
 from nearfield.dask._training import collect, each
-from nearfield.estimators import MetricSpace, check_longest, pilot_rows, site_rows
+from nearfield.estimators import MetricSpace, check_longest, conditional_rows
 from nearfield.field import (
     GraphEdges,
     NeighborFamily,
@@ -140,15 +140,26 @@ class ShardedTraining:
     is_directed : bool
     seed : int
         Draws the points whose conditionals the parameters are inferred from.
+    sites : ndarray of int, optional
+        These points themselves; they choose k as well.
     """
 
-    def __init__(self, shards: Shards, kernel: str, is_directed: bool, seed: int) -> None:
+    def __init__(
+        self,
+        shards: Shards,
+        kernel: str,
+        is_directed: bool,
+        *,
+        seed: int = 0,
+        sites: NDArray[np.int64] | None = None,
+    ) -> None:
         self.shards, self.kernel, self.is_directed = shards, kernel, is_directed
         self.n_points, self.n_classes = shards.n_points, shards.n_classes
         self.longest = _longest(shards)
         check_longest(self.longest)
-        self.sites = site_rows(self.n_points, self.n_classes, kernel, seed)
-        self.pilot_sites = pilot_rows(self.n_points, seed)
+        self.sites, self.pilot_sites = conditional_rows(
+            self.n_points, self.n_classes, kernel, seed, sites
+        )
 
     def build(self, n_neighbors: int) -> ShardedGraph:
         """Search the neighbours of all training points, with the ties of the last."""
@@ -158,6 +169,10 @@ class ShardedTraining:
             return graph
         graph.parts.release()
         return self._search(n_columns).cut(n_neighbors, n_columns)
+
+    def first(self, graph: ShardedGraph, n_neighbors: int) -> ShardedGraph:
+        """Cut a graph to fewer neighbours, in its place."""
+        return graph.first(n_neighbors)
 
     def build_of_sites(self, sites: NDArray[np.int64], n_neighbors: int) -> ShardedGraph:
         """Search the neighbours of some training points alone."""

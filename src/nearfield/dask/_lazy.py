@@ -16,7 +16,13 @@ from nearfield._checks import check_level
 from nearfield.dask._kept import Holder, Kept
 from nearfield.dask._rows import Rows, aligned
 from nearfield.dask._training import TrainingBlocks, checked_points
-from nearfield.estimators import array_options, check_class_prior, for_proportions
+from nearfield.estimators import array_options, calibration_rows, check_words, decisions_from
+from nearfield.prediction import check_class_prior, class_odds, multiply_odds
+from nearfield.prediction.conformal import (
+    held_out_membership,
+    membership_p_values,
+    set_p_values,
+)
 
 
 class LazyClassifier:
@@ -27,10 +33,15 @@ class LazyClassifier:
     """
 
     _model: Any
+    _training: TrainingBlocks
     _local_class: Any
     classes_: NDArray[Any]
     class_counts_: NDArray[np.int64]
+    calibration_rows_: NDArray[np.int64]
+    calibration_points_: NDArray[np.float64]
+    calibration_labels_: NDArray[np.int64]
     metric: Any
+    class_prior: Any
 
     def fit(self, X: Any, y: Any) -> Self:
         """Infer the parameters from labelled points.
@@ -54,24 +65,28 @@ class LazyClassifier:
 
     def _fit_training(self, training: TrainingBlocks) -> Self:
         """Infer the parameters from rows that were checked."""
-        model, fitted = self._fit_model(training)
+        check_class_prior(self.class_prior, training.n_classes)
+        self._keep_model(training, *self._fit_model(training))
+        training.release()
+        return self
+
+    def _keep_model(self, training: TrainingBlocks, model: Any, fitted: dict[str, Any]) -> None:
+        """Set what is fitted, all at once."""
         self.classes_, self.class_counts_ = training.classes, training.class_counts
         self.n_features_in_ = training.n_features
         for name, value in fitted.items():
             setattr(self, name, value)
         self._model = model
-        training.release()
-        return self
+        for name in ("calibration_rows_", "_held_out_proba", "_membership"):
+            self.__dict__.pop(name, None)
+        self._training = training
 
-    def predict_proba(self, X: Any, class_prior: ArrayLike | None = None) -> Any:
+    def predict_proba(self, X: Any) -> Any:
         """Give the probability of each class, averaged over the posterior of the parameters.
 
         Parameters
         ----------
         X : dask Array or DataFrame, shape (n_samples, n_features)
-        class_prior : array-like, shape (n_classes,), optional
-            The class proportions where the model is used, in the order of ``classes_``, if they
-            differ from those of the training points: the odds are multiplied by their ratio.
 
         Returns
         -------
@@ -79,10 +94,7 @@ class LazyClassifier:
             Lazy.
         """
         rows = self._new_rows(X)
-        if class_prior is not None:
-            class_prior = check_class_prior(class_prior, len(self.classes_))
-        probabilities = partial(self._probabilities, class_prior=class_prior)
-        return rows.lazily(probabilities, list(self.classes_), np.float64)
+        return rows.lazily(self._probabilities, list(self.classes_), np.float64)
 
     def predict_log_proba(self, X: Any) -> Any:
         """Give the log probability of each class, shape (n_samples, n_classes), lazily."""
@@ -110,7 +122,8 @@ class LazyClassifier:
         """
         check_level(level)
         rows = self._new_rows(X)
-        intervals = {block.key: self._apply("interval", block, level) for block in rows.blocks}
+        arguments = level, self._class_odds()
+        intervals = {block.key: self._apply("interval", block, *arguments) for block in rows.blocks}
 
         def bound(which: int) -> Any:
             return rows.lazily(
@@ -137,6 +150,58 @@ class LazyClassifier:
         """Refuse: the result has a column for each training point."""
         raise _refusal("influence")
 
+    def explain(self, X: Any, *, n_samples: int = 10) -> Any:
+        """Refuse: explanations need the influence of every training point."""
+        raise _refusal("explain")
+
+    def membership(self, X: Any, *, class_conditional: bool = True) -> Any:
+        """Give the p-value that each point belongs to each class, lazily.
+
+        As `nearfield.DistanceNeighborsClassifier.membership`: at most 2,000 training points, by
+        which it is calibrated, come here at first use.
+
+        Returns
+        -------
+        p_values : dask Array or DataFrame, shape (n_samples, n_classes)
+        """
+        membership = partial(self._membership_of, class_conditional=class_conditional)
+        return self._new_rows(X).lazily(membership, list(self.classes_), np.float64)
+
+    def predict_set(self, X: Any, coverage: float = 0.9, *, class_conditional: bool = True) -> Any:
+        """Give prediction sets, lazily: as `nearfield.DistanceNeighborsClassifier.predict_set`.
+
+        Returns
+        -------
+        sets : dask Array or DataFrame of bool, shape (n_samples, n_classes)
+        """
+        check_level(coverage, "coverage")
+        rows = self._new_rows(X)
+
+        def in_set(block: Delayed) -> Delayed:
+            membership = self._membership_of(block, class_conditional)
+            p_values = self._p_values_of_sets(block, membership, class_conditional)
+            return delayed(np.greater)(p_values, 1.0 - coverage)
+
+        return rows.lazily(in_set, list(self.classes_), np.bool_)
+
+    def decide(self, X: Any, level: float = 0.05) -> Any:
+        """Decide, lazily: as `nearfield.DistanceNeighborsClassifier.decide`.
+
+        Returns
+        -------
+        decisions : dask Array or Series of object, shape (n_samples,)
+        """
+        check_level(level, usual=0.05)
+        rows = self._new_rows(X)
+        check_words(self.classes_)
+
+        def decision(block: Delayed) -> Delayed:
+            membership = self._membership_of(block, False)
+            p_values = self._p_values_of_sets(block, membership, False)
+            return delayed(decisions_from)(membership, p_values, self.classes_, level)
+
+        return rows.lazily(decision, None, object)
+
     def score(self, X: Any, y: Any) -> float:
         """Compute the share of points whose class is the predicted one.
 
@@ -160,7 +225,11 @@ class LazyClassifier:
     def to_local(self) -> Any:
         """Bring the training points here, as the fitted estimator of one machine."""
         check_is_fitted(self)
-        return self._model.to_local(self._local())
+        local = self._model.to_local(self._local())
+        self._membership_scores()
+        for name in ("calibration_rows_", "calibration_points_", "calibration_labels_"):
+            setattr(local, name, getattr(self, name))
+        return local
 
     def _check_settings(self) -> None:
         """Refuse settings that make no model."""
@@ -197,11 +266,46 @@ class LazyClassifier:
         results = self._model.apply(method, delayed(_at_least_one)(points), *arguments)
         return delayed(_cut)(results, points, Holder(self._model))
 
-    def _probabilities(self, block: Delayed, class_prior: Any = None) -> Delayed:
-        probabilities = self._apply("probabilities", block)
-        if class_prior is None:
-            return probabilities
-        return delayed(for_proportions)(probabilities, self.class_counts_, class_prior)
+    def _class_odds(self) -> NDArray[np.float64] | None:
+        return class_odds(self.class_prior, self.class_counts_)
+
+    def _probabilities(self, block: Delayed) -> Delayed:
+        return delayed(multiply_odds)(self._apply("probabilities", block), self._class_odds())
+
+    def _membership_scores(self) -> Any:
+        """Score the calibration points, which come here when they are first needed."""
+        if not hasattr(self, "calibration_rows_"):
+            training = self._training
+            choose = partial(calibration_rows, n_features=training.n_features)
+            rows = training.of_labels(choose)
+            self.calibration_points_, self.calibration_labels_ = training.apply(_take, rows)
+            self.calibration_rows_ = rows
+            training.release()
+        return super()._membership_scores()  # type: ignore[misc]
+
+    def _membership_of(self, block: Delayed, class_conditional: bool) -> Delayed:
+        points = delayed(checked_points)(block, array_options(self.metric))
+        scores = self._membership_scores()
+        return delayed(membership_p_values)(scores, points, class_conditional=class_conditional)
+
+    def _p_values_of_sets(
+        self, block: Delayed, membership: Delayed, class_conditional: bool
+    ) -> Delayed:
+        held_out = held_out_membership(
+            self._membership_scores(),
+            class_conditional=class_conditional,
+        )
+        return delayed(set_p_values)(
+            membership,
+            held_out,
+            self._probabilities(block),
+            multiply_odds(self.held_out_proba_, self._class_odds()),  # type: ignore[attr-defined]
+            self.calibration_labels_,
+            class_conditional=class_conditional,
+        )
+
+    def _held_out_probabilities(self) -> NDArray[np.float64]:
+        return self._model.conditional_probabilities(self.calibration_rows_)
 
     def _chosen(self, block: Delayed) -> Delayed:
         return delayed(_choose)(self._probabilities(block), self.classes_)
@@ -229,14 +333,17 @@ class WholeModel:
         """Fetch a description of the estimator, which does not grow with its points."""
         return delayed(describe)(self.estimator.value).compute()
 
+    def conditional_probabilities(self, sites: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Fetch the class probabilities of the calibration points, each held out."""
+        return delayed(getattr)(self.estimator.value, "held_out_proba_").compute()
+
     def to_local(self, estimator: Any) -> Any:
         """Fetch the fitted estimator with its training points; it has the settings of another."""
-        return self.estimator.value.compute()
+        return self.estimator.value.compute().set_params(class_prior=estimator.class_prior)
 
     def apply(self, method: str, points: Delayed, *arguments: Any) -> Delayed:
         """Predict a block of at least one point; see `ShardedModel.apply`."""
-        names = {"probabilities": "predict_proba", "interval": "predict_proba_interval"}
-        return getattr(self.estimator.value, names.get(method, method))(points, *arguments)
+        return delayed(_predict)(self.estimator.value, method, points, *arguments)
 
 
 def _fit_whole(
@@ -252,6 +359,12 @@ def _fit(
     labels: list[NDArray[np.int64]],
 ) -> Any:
     return settings.fit(np.concatenate(points), classes[np.concatenate(labels)])
+
+
+def _predict(estimator: Any, method: str, points: NDArray[np.float64], *arguments: Any) -> Any:
+    if method == "interval":
+        return estimator._interval(points, *arguments)
+    return getattr(estimator, {"probabilities": "predict_proba"}.get(method, method))(points)
 
 
 def _refusal(method: str) -> ValueError:
@@ -270,6 +383,12 @@ def _cut(results: Any, points: NDArray[np.float64], model: Holder) -> Any:
     if isinstance(results, tuple):
         return tuple(result[: len(points)] for result in results)
     return results[: len(points)]
+
+
+def _take(
+    points: NDArray[np.float64], labels: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    return points, labels
 
 
 def _choose(probabilities: NDArray[np.float64], classes: NDArray[Any]) -> NDArray[Any]:

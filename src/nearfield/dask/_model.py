@@ -52,10 +52,12 @@ class Averages:
         """Average the class probabilities, shape (m, G)."""
         return self.nodes.mean(support, self.external_field)
 
-    def interval(self, support: Floats, *levels: float) -> tuple[Floats, ...]:
-        """Bound each class probability at some levels, from below and above in turn."""
-        tails = [0.5 * (1.0 + sign * level) for level in levels for sign in (-1.0, 1.0)]
-        return tuple(self.nodes.quantiles(support, self.external_field, np.array(tails)))
+    def interval(
+        self, support: Floats, level: float, odds: Floats | None = None
+    ) -> tuple[Floats, ...]:
+        """Bound each class probability, given the factors of the classes' odds."""
+        tails = np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])
+        return tuple(self.nodes.quantiles(support, self.external_field, tails, odds))
 
 
 class Answer(NamedTuple):

@@ -11,15 +11,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearfield import estimators
 from nearfield.dask._classifier import DistanceNeighborsClassifier
+from nearfield.dask._graph import ShardedTraining
 from nearfield.dask._lazy import LazyClassifier, WholeModel
 from nearfield.dask._model import Averages
+from nearfield.dask._shards import Shards
 from nearfield.dask._training import TrainingBlocks
 from nearfield.distances import PowerTransform
 from nearfield.estimators import (
     Average,
+    MetricSpace,
     check_average,
     fit_at_scale,
     fit_features,
+    fit_on_held_out,
     site_rows,
 )
 from nearfield.prediction import mixture_quantiles
@@ -27,7 +31,7 @@ from nearfield.prediction import mixture_quantiles
 Floats = NDArray[np.float64]
 
 
-class NearfieldClassifier(LazyClassifier, estimators.NearfieldClassifier):
+class NearfieldClassifier(LazyClassifier, estimators.NearfieldClassifier):  # type: ignore[misc]
     """Bayesian nearest-neighbour classification that needs no settings, on Dask.
 
     The same model and answers as `nearfield.NearfieldClassifier`. With many points, one worker
@@ -37,8 +41,8 @@ class NearfieldClassifier(LazyClassifier, estimators.NearfieldClassifier):
 
     Parameters
     ----------
-    kernels, metrics, normalize, averaging, external_field, n_folds, concentration, n_jobs, \
-random_state
+    kernels, metrics, power_transform, categorical_features, averaging, fit_intercept, \
+class_prior, n_folds, concentration, n_jobs, random_state
         As those of `nearfield.NearfieldClassifier`.
 
     Attributes
@@ -47,8 +51,18 @@ random_state
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
         Where X is a frame.
-    weights_, log_scores_, features_
+    weights_, log_scores_, power_transform_
         As those of `nearfield.NearfieldClassifier`; ``summary()`` describes the candidates.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from nearfield.dask import NearfieldClassifier
+    >>> from nearfield.datasets import load_wine
+    >>> X, y = (da.from_array(part, chunks=60) for part in load_wine(return_X_y=True))
+    >>> model = NearfieldClassifier(random_state=0).fit(X, y)
+    >>> model.predict_proba(X).chunks
+    ((60, 60, 58), (3,))
     """
 
     _local_class = estimators.NearfieldClassifier
@@ -65,19 +79,27 @@ random_state
         n_points, n_classes = training.n_points, training.n_classes
         has_all_sites = len(site_rows(n_points, n_classes, "gaussian", 0)) == n_points
         if has_all_sites or self.averaging != "stacking":
-            whole = WholeModel.from_training(self._local(), training)
+            whole = WholeModel.from_training(self._local(class_prior=None), training)
             return whole, whole.fitted(_describe)
         features = None
-        if self.normalize and training.n_features < n_points:
+        if self.power_transform and training.n_features < n_points:
             features = fit_features(training)
             training = training.map(features.transform)
 
-        def fit(candidate: Any, sites: NDArray[np.int64]) -> tuple[Any, Floats]:
-            fitted = DistanceNeighborsClassifier(**candidate.get_params(deep=False))
-            fitted._fit_training(training)
-            return fitted, fitted._model.conditional_probabilities(sites)
+        shards: dict[Any, Shards] = {}  # by metric
 
-        settings = self._local()
+        def fit(candidate: Any, sites: NDArray[np.int64]) -> tuple[Any, Floats]:
+            fitted, metric = DistanceNeighborsClassifier(**candidate.get_params()), candidate.metric
+            if metric not in shards:
+                shards[metric] = Shards.from_training(
+                    training, MetricSpace.learn(training, metric, None, standardize=True)
+                )
+            sharded = ShardedTraining(shards[metric], candidate.kernel, False, sites=sites)
+            fit, log_densities = fit_on_held_out(sharded)
+            fitted._keep_model(training, *fitted._sharded_model(shards[metric], fit))
+            return fitted, log_densities
+
+        settings = self._local(class_prior=None)
         settings.classes_ = training.classes
         model = AverageModel(features, fit_at_scale(settings, training, fit))
         return model, _describe(model.with_candidates(settings, model.average.candidates))
@@ -114,6 +136,12 @@ class AverageModel:
         parts = [model.apply(method, placed) for model in models]
         return delayed(_weighted_sum)(self.average.weights, parts)
 
+    def conditional_probabilities(self, sites: NDArray[np.int64]) -> Floats:
+        """Average the conditionals of some training points given all other labels, shape (m, G)."""
+        models = [each._model for each in self.average.candidates]
+        parts = [model.conditional_probabilities(sites) for model in models]
+        return _weighted_sum(self.average.weights, parts)
+
     def to_local(self, estimator: Any) -> Any:
         """Give an estimator of one machine the candidates with their training points."""
         candidates = [each.to_local() for each in self.average.candidates]
@@ -123,14 +151,14 @@ class AverageModel:
 
     def with_candidates(self, estimator: Any, candidates: list[Any]) -> Any:
         """Give an estimator what is fitted, with these candidates."""
-        estimator.features_ = self.features
+        estimator.power_transform_ = self.features
         estimator._keep(candidates, self.average.log_scores, self.average.weights)
         return estimator
 
 
 def _describe(estimator: Any) -> dict[str, Any]:
     """Name what is fitted and does not grow with the training points."""
-    names = ("features_", "log_scores_", "weights_")
+    names = ("power_transform_", "log_scores_", "weights_")
     fitted = {name: getattr(estimator, name) for name in names}
     return fitted | {"_summary": estimator.summary()}
 
@@ -144,8 +172,12 @@ def _weighted_sum(weights: Floats, parts: list[Floats]) -> Floats:
 
 
 def _interval(
-    weights: Floats, averages: list[Averages], supports: list[Floats], level: float
+    weights: Floats,
+    averages: list[Averages],
+    supports: list[Floats],
+    level: float,
+    odds: Floats | None,
 ) -> tuple[Floats, Floats]:
     tail = 0.5 * (1.0 - level)
-    lower, upper = mixture_quantiles(weights, averages, supports, (tail, 1.0 - tail))
+    lower, upper = mixture_quantiles(weights, averages, supports, (tail, 1.0 - tail), odds)
     return lower, upper

@@ -122,6 +122,13 @@ def load_iris(*, return_X_y: bool = False, as_frame: bool = False) -> Loaded:
     -------
     Bunch, or (data, target) if ``return_X_y``
         See :mod:`nearfield.datasets`.
+
+    Examples
+    --------
+    >>> from nearfield.datasets import load_iris
+    >>> iris = load_iris()
+    >>> iris.data.shape, [str(name) for name in iris.target_names]
+    ((150, 4), ['setosa', 'versicolor', 'virginica'])
     """
     return _from_sklearn(
         sklearn_datasets.load_iris(as_frame=True),
@@ -143,6 +150,13 @@ def load_wine(*, return_X_y: bool = False, as_frame: bool = False) -> Loaded:
     -------
     Bunch, or (data, target) if ``return_X_y``
         See :mod:`nearfield.datasets`.
+
+    Examples
+    --------
+    >>> from nearfield.datasets import load_wine
+    >>> wine = load_wine()
+    >>> wine.data.shape, [str(name) for name in wine.target_names]
+    ((178, 13), ['class_0', 'class_1', 'class_2'])
     """
     return _from_sklearn(
         sklearn_datasets.load_wine(as_frame=True),
@@ -165,6 +179,13 @@ def load_pima(*, return_X_y: bool = False, as_frame: bool = False) -> Loaded:
     Bunch, or (data, target) if ``return_X_y``
         See :mod:`nearfield.datasets`. The Bunch also has ``train_indices``, the 200 rows of
         Pima.tr, and ``test_indices``, the 332 rows of Pima.te.
+
+    Examples
+    --------
+    >>> from nearfield.datasets import load_pima
+    >>> pima = load_pima()
+    >>> pima.data.shape, [str(name) for name in pima.target_names]
+    ((532, 7), ['No', 'Yes'])
     """
     return _from_package(
         "pima.csv",
@@ -188,6 +209,13 @@ def load_glass(*, return_X_y: bool = False, as_frame: bool = False) -> Loaded:
     -------
     Bunch, or (data, target) if ``return_X_y``
         See :mod:`nearfield.datasets`.
+
+    Examples
+    --------
+    >>> from nearfield.datasets import load_glass
+    >>> glass = load_glass()
+    >>> glass.data.shape, [str(name) for name in glass.target_names]
+    ((214, 9), ['WinF', 'WinNF', 'VehConTabl', 'Head'])
     """
     return _from_package("glass.csv", _GLASS, return_X_y=return_X_y, as_frame=as_frame)
 
@@ -204,6 +232,13 @@ def load_crabs(*, return_X_y: bool = False, as_frame: bool = False) -> Loaded:
     -------
     Bunch, or (data, target) if ``return_X_y``
         See :mod:`nearfield.datasets`.
+
+    Examples
+    --------
+    >>> from nearfield.datasets import load_crabs
+    >>> crabs = load_crabs()
+    >>> crabs.data.shape, [str(name) for name in crabs.target_names]
+    ((200, 5), ['B.M', 'B.F', 'O.M', 'O.F'])
     """
     return _from_package("crabs.csv", _CRABS, return_X_y=return_X_y, as_frame=as_frame)
 
@@ -220,6 +255,13 @@ def load_olive(*, return_X_y: bool = False, as_frame: bool = False) -> Loaded:
     -------
     Bunch, or (data, target) if ``return_X_y``
         See :mod:`nearfield.datasets`.
+
+    Examples
+    --------
+    >>> from nearfield.datasets import load_olive
+    >>> olive = load_olive()
+    >>> olive.data.shape, [str(name) for name in olive.target_names]
+    ((572, 8), ['Southern Italy', 'Sardinia', 'Northern Italy'])
     """
     return _from_package("olive.csv", _OLIVE, return_X_y=return_X_y, as_frame=as_frame)
 

@@ -158,6 +158,13 @@ def load_meat(
         If there is no such folder or file; the message says where to get the file.
     ValueError
         If the file is damaged or holds something else.
+
+    Examples
+    --------
+    >>> from nearfield.datasets import load_meat
+    >>> meat = load_meat(data_home="my_spectra")  # doctest: +SKIP
+    >>> meat.data.shape  # doctest: +SKIP
+    (231, 1050)
     """
     return _load(_MEAT, data_home, return_X_y=return_X_y, as_frame=as_frame)
 
@@ -190,6 +197,13 @@ def load_greek_olive_oil(
         If there is no such folder or file; the message says where to get the file.
     ValueError
         If the file is damaged or holds something else.
+
+    Examples
+    --------
+    >>> from nearfield.datasets import load_greek_olive_oil
+    >>> oil = load_greek_olive_oil(data_home="my_spectra")  # doctest: +SKIP
+    >>> oil.data.shape  # doctest: +SKIP
+    (65, 1050)
     """
     return _load(_GREEK_OLIVE_OIL, data_home, return_X_y=return_X_y, as_frame=as_frame)
 

@@ -7,30 +7,37 @@ made of: `FieldClassifier`, the fit on the graph and the average over candidates
 from nearfield.estimators._at_scale import (
     fit_at_scale,
     fit_features,
+    fit_on_held_out,
 )
 from nearfield.estimators._averages import Average
-from nearfield.estimators._base import ProbabilisticClassifier, for_proportions
+from nearfield.estimators._base import ProbabilisticClassifier
 from nearfield.estimators._candidates import check_average
+from nearfield.estimators._decisions import (
+    calibration_rows,
+    check_words,
+    decisions_from,
+)
 from nearfield.estimators._distance import DistanceNeighborsClassifier
 from nearfield.estimators._field import FieldClassifier
 from nearfield.estimators._graph import (
     Inference,
     ModelFit,
+    conditional_rows,
     draw_seed,
     fit_on_graph,
-    pilot_rows,
     site_rows,
 )
-from nearfield.estimators._metric import MetricSpace
+from nearfield.estimators._measured import MeasuredFamily
+from nearfield.estimators._metric import MetricSpace, check_metric
 from nearfield.estimators._nearfield import NearfieldClassifier
 from nearfield.estimators._neighbors_cv import KNeighborsClassifierCV
 from nearfield.estimators._probabilistic import ProbabilisticKNeighborsClassifier
 from nearfield.estimators._settings import check_longest, make_rng
+from nearfield.estimators._standardize import Standardization
 from nearfield.estimators._training import TrainingPoints
 from nearfield.estimators._validation import (
     MIN_POINTS,
     array_options,
-    check_class_prior,
     check_classes,
 )
 
@@ -41,23 +48,28 @@ __all__ = [
     "FieldClassifier",
     "Inference",
     "KNeighborsClassifierCV",
+    "MeasuredFamily",
     "MetricSpace",
     "ModelFit",
     "NearfieldClassifier",
     "ProbabilisticClassifier",
     "ProbabilisticKNeighborsClassifier",
+    "Standardization",
     "TrainingPoints",
     "array_options",
+    "calibration_rows",
     "check_average",
-    "check_class_prior",
     "check_classes",
     "check_longest",
+    "check_metric",
+    "check_words",
+    "conditional_rows",
+    "decisions_from",
     "draw_seed",
     "fit_at_scale",
     "fit_features",
     "fit_on_graph",
-    "for_proportions",
+    "fit_on_held_out",
     "make_rng",
-    "pilot_rows",
     "site_rows",
 ]

@@ -1,79 +1,252 @@
-"""The average over candidates where there are too many points for all of their distances."""
+"""The average over estimators where there are too many points for all of their distances."""
 
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from nearfield._hashing import sample_rows
-from nearfield.datasets import stratified_split
-from nearfield.distances import PowerTransform
+from nearfield.distances import FeatureView, PowerTransform
 from nearfield.estimators._averages import Average
-from nearfield.estimators._metric import learning_rows
-from nearfield.estimators._settings import make_rng
+from nearfield.estimators._candidates import candidate_classifier
+from nearfield.estimators._graph import ModelFit, TrainingGraph, choose_neighbors
+from nearfield.estimators._metric import MetricSpace, learning_rows
+from nearfield.estimators._settings import check_usable, make_priors, make_rng
 from nearfield.estimators._stacking import stacking_weights
+from nearfield.field import DistanceFamily, SubsampledConditionals
+from nearfield.neighbors import NeighborGraph
+from nearfield.prediction.heldout import (
+    HeldOutField,
+    HeldOutFold,
+    HeldOutPosterior,
+    HeldOutPrior,
+    infer_on_grid,
+)
 
-_N_SAMPLE = 1_000  # points that choose among the candidates
-_N_WEIGHING = 2_000  # points that weigh those chosen
+_N_SAMPLE = 1_000  # held-out points that choose among the estimators, and as many neighbours
+_N_WEIGHING = 2_000  # held-out points that fit and weigh those chosen
 _MAX_CHOSEN = 3
 _LEAST_SAMPLE_WEIGHT = 0.1  # less is not worth a fit to all points
 _LEAST_WEIGHT = 0.05  # less is not worth a search at every prediction
-_MAX_NORMALIZING = 50_000
+_MAX_NORMALIZING = 10_000
 _NORMALIZING_STREAM = 4
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
 
 
 def fit_at_scale(
-    model: Any, training: Any, fit: Callable[[Any, NDArray[np.int64]], tuple[Any, Any]]
+    model: Any, training: Any, fit: Callable[[Any, Rows], tuple[Any, Floats]]
 ) -> Average:
-    r"""Choose candidates by a sample, fit them to all points, weigh them by labels they leave out.
+    r"""Choose estimators by a sample, fit them on the graph of all points, and stack.
 
-    The conditional of a point, :math:`p(y_i \mid y_{-i})`, never sees its own label, and where a
-    metric was learned, it was from few of many points: the conditionals of the others are
-    densities of held-out labels, without a fit that holds anything out. Only the two parameters
-    of a candidate, which thousands of points inform, may have seen them.
+    Metrics are learned from some of the points. The conditionals of others,
+    :math:`p(y_i \mid y_{-i})`, are then densities of labels that neither the metric nor the
+    neighbours have seen: they choose the estimators, infer their parameters and weigh them,
+    without folds.
 
     Parameters
     ----------
     model : NearfieldClassifier
         Its settings, and ``classes_``.
     training : TrainingPoints
-        Or another object with its methods; normalized, if they are to be.
+        Or another object with its methods; transformed, if they are to be.
     fit : callable
-        Fits a candidate to all points; returns it, and its conditionals at some rows, shape (m, G).
+        Fits an estimator to all points by the conditionals of some rows; returns it, and the log
+        densities of their labels.
     """
     draw = partial(draw_rows, make_rng(model.random_state))
-    sample, weighing = training.of_labels(draw)
-    labels = training.of_labels(partial(np.take, indices=weighing))
-    candidates, log_densities = [], []
-    for candidate in training.apply(partial(choose_candidates, model), sample):
-        fitted, probabilities = fit(candidate, weighing)
-        candidates.append(fitted)
-        log_densities.append(log_density(probabilities, labels))
-    return weigh_candidates(candidates, np.column_stack(log_densities), model.concentration)
+    learning, neighbors, held_out = training.of_labels(draw)
+    choose = partial(choose_estimators, model, len(learning), len(neighbors))
+    rows = np.concatenate([learning, neighbors, held_out[: len(neighbors)]])
+    fitted = [fit(estimator, held_out) for estimator in training.apply(choose, rows)]
+    estimators, log_densities = zip(*fitted, strict=True)
+    return weigh_candidates(list(estimators), np.column_stack(log_densities), model.concentration)
 
 
-def share_spaces(candidates: list[Any]) -> None:
-    """Let candidates with the same metric have one metric space, and one graph if k is the same.
+def draw_rows(rng: np.random.Generator, labels: Rows) -> tuple[Rows, Rows, Rows]:
+    """Draw the points that teach metrics, the neighbours of a sample, and the held-out points."""
+    learning = learning_rows(len(labels))
+    others = rng.permutation(np.setdiff1d(np.arange(len(labels)), learning))
+    n_sample = min(_N_SAMPLE, len(others) // 2)
+    return learning, others[-n_sample:], others[:_N_WEIGHING]
 
-    New points are then placed once for all of them, and a file holds the training points once.
+
+def choose_estimators(
+    model: Any, n_learning: int, n_neighbors: int, points: Floats, labels: Rows
+) -> list[Any]:
+    """Choose kernels and metrics by held-out points among others; the estimators are not fitted.
+
+    Without intercepts: with many points neighbours tell all that these could.
+
+    Parameters
+    ----------
+    model : NearfieldClassifier
+    n_learning, n_neighbors : int
+        How many points teach the metrics, and how many follow as neighbours of the rest.
+    points : ndarray, shape (n, n_features)
+    labels : ndarray of int, shape (n,)
     """
-    for i, candidate in enumerate(candidates):
-        for other in candidates[:i]:
-            if candidate.metric == other.metric:
-                candidate.share_space(other)
+    parts = np.split(np.arange(len(labels)), [n_learning, n_learning + n_neighbors])
+    readings = [(view, metric) for view in model._feature_views() for metric in model.metrics]
+    choices = [(kernel, metric, view) for view, metric in readings for kernel in model.kernels]
+    log_densities = Parallel(n_jobs=model.n_jobs, prefer="threads")(
+        delayed(_sample_densities)(model, metric, view, points, labels, *parts)
+        for view, metric in readings
+    )
+    weights = stacking_weights(np.column_stack(log_densities), model.concentration)
+    order = np.argsort(-weights, kind="stable")[:_MAX_CHOSEN]
+    chosen = [choices[k] for k in order if weights[k] >= min(_LEAST_SAMPLE_WEIGHT, weights.max())]
+    settings = {"n_jobs": model.n_jobs, "random_state": model.random_state}
+    estimators = []
+    for kernel, metric, view in chosen:
+        estimators.append(candidate_classifier(kernel, metric, "pseudolikelihood", **settings))
+        estimators[-1]._feature_view = view
+    return estimators
 
 
-def draw_rows(
-    rng: np.random.Generator, labels: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Draw the points that choose among the candidates, and those that weigh the chosen."""
-    sample, _ = stratified_split(labels, _N_SAMPLE, random_state=rng)
-    not_learned = np.setdiff1d(np.arange(len(labels)), learning_rows(len(labels)))
-    size = min(_N_WEIGHING, len(not_learned))
-    return sample, rng.choice(not_learned, size, replace=False)
+def _sample_densities(
+    model: Any,
+    metric: Any,
+    view: FeatureView | None,
+    points: Floats,
+    labels: Rows,
+    learning: Rows,
+    near: Rows,
+    out: Rows,
+) -> Floats:
+    """Give the log densities of held-out labels for a metric with each kernel, (m, n_kernels)."""
+    space = MetricSpace.fit(
+        points[learning],
+        labels[learning],
+        metric=metric,
+        metric_params=None,
+        standardize=True,
+        view=view,
+    )
+    near = near[np.argsort(labels[near], kind="stable")]
+    near_points, out_points = space.place(points[near]), space.place(points[out])
+    among = check_usable(space.distances_between(near_points, near_points))
+    distances = check_usable(space.distances_between(out_points, near_points))
+    fold = HeldOutFold(
+        np.arange(len(out)), labels[near], among.astype(np.float32), distances.astype(np.float32)
+    )
+    found = []
+    for kernel in model.kernels:
+        family = DistanceFamily.of_checked(among, kernel, len(model.classes_))
+        prior = HeldOutPrior.from_priors(make_priors(family, None, None))
+        field = HeldOutField([fold], labels[out], kernel, len(model.classes_))
+        found.append(field.infer(prior, family.scale_range).log_densities)
+    return np.column_stack(found)
+
+
+def fit_on_held_out(training: Any) -> tuple[ModelFit, Floats]:
+    """Infer k, beta and sigma of a smooth kernel from the conditionals of held-out points.
+
+    Parameters
+    ----------
+    training : TrainingGraph
+        Or another object with its methods, whose sites are the held-out points.
+
+    Returns
+    -------
+    fit : ModelFit
+    log_densities : ndarray, shape (n_sites,)
+        Of the labels, given all others.
+    """
+    graph = choose_neighbors(training, _log_evidence)
+    found = _infer(training.conditionals(graph, training.sites))
+    family = training.family(graph)
+    priors = make_priors(family, None, None)
+    return ModelFit(family, found.posterior, priors, "pseudolikelihood"), found.log_densities
+
+
+def _infer(conditionals: SubsampledConditionals) -> HeldOutPosterior:
+    prior = HeldOutPrior.from_priors(make_priors(conditionals, None, None))
+
+    def supports(sigmas: Floats) -> Floats:
+        return np.stack(list(conditionals.supports(sigmas, conditionals.labels)))
+
+    return infer_on_grid(
+        supports, conditionals.labels, conditionals.n_classes, prior, conditionals.scale_range
+    )
+
+
+def _log_evidence(conditionals: SubsampledConditionals) -> float:
+    return float(_infer(conditionals).posterior.log_evidence or 0.0)
+
+
+class GraphFits:
+    """Fits estimators to points in one place.
+
+    Those with the same metric have one metric space, index and search of neighbours, and one graph
+    if k is the same: new points are then placed once for all of them, and a file holds the training
+    points once.
+
+    Parameters
+    ----------
+    model : NearfieldClassifier
+        Its settings, and ``classes_``.
+    points : ndarray, shape (n, n_features)
+    labels : ndarray of int, shape (n,)
+    """
+
+    def __init__(self, model: Any, points: Floats, labels: Rows) -> None:
+        self.model, self.points, self.labels = model, points, labels
+        self._shared: dict[Any, SharedGraph] = {}
+
+    def __call__(self, estimator: Any, sites: Rows) -> tuple[Any, Floats]:
+        """Fit an estimator by the conditionals of some rows; give the log densities there."""
+        classes = self.model.classes_
+        key = estimator.metric, id(estimator._feature_view)
+        if key not in self._shared:
+            space = estimator._fit_space(self.points, self.labels)
+            self._shared[key] = SharedGraph(
+                space,
+                None,
+                self.labels,
+                len(classes),
+                estimator.kernel,
+                sites=sites,
+                n_jobs=self.model.n_jobs,
+            )
+        training = self._shared[key].with_kernel(estimator.kernel)
+        fit, log_densities = fit_on_held_out(training)
+        estimator.classes_, estimator.n_features_in_ = classes, self.points.shape[1]
+        estimator._keep(training.space, self.labels, *fit, index=training.index)
+        return estimator, log_densities
+
+
+class SharedGraph(TrainingGraph):
+    """Training points whose graphs are kept, for several kernels."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._graphs: dict[int, NeighborGraph] = {}
+
+    def with_kernel(self, kernel: str) -> "SharedGraph":
+        """Take another kernel, on the same index and graphs."""
+        other = copy(self)
+        other.kernel = kernel
+        return other
+
+    def build(self, n_neighbors: int) -> NeighborGraph:
+        """Search the neighbours of all training points, or cut a longer graph."""
+        longer = [k for k in self._graphs if k >= n_neighbors]
+        if longer:
+            return self.first(self._graphs[min(longer)], n_neighbors)
+        self._graphs[n_neighbors] = super().build(n_neighbors)
+        return self._graphs[n_neighbors]
+
+    def first(self, graph: NeighborGraph, n_neighbors: int) -> NeighborGraph:
+        """Cut a graph to fewer neighbours; the same one each time."""
+        if n_neighbors not in self._graphs:
+            self._graphs[n_neighbors] = graph.first(n_neighbors)
+        return self._graphs[n_neighbors]
 
 
 def weigh_candidates(
@@ -89,9 +262,10 @@ def weigh_candidates(
     )
 
 
-def fit_features(training: Any) -> PowerTransform:
-    """Fit the transformation of the features to at most 50,000 points."""
-    return training.apply(_fit_transform, normalizing_rows(training.n_points))
+def fit_features(training: Any, columns: NDArray[np.bool_] | None = None) -> PowerTransform:
+    """Fit the transformation of the features, or some of them, to at most 10,000 points."""
+    fit = partial(_fit_transform, columns=columns)
+    return training.apply(fit, normalizing_rows(training.n_points))
 
 
 def normalizing_rows(n_points: int) -> NDArray[np.int64]:
@@ -101,31 +275,7 @@ def normalizing_rows(n_points: int) -> NDArray[np.int64]:
     return sample_rows(n_points, _MAX_NORMALIZING, 0, _NORMALIZING_STREAM)
 
 
-def _fit_transform(points: NDArray[np.float64], labels: NDArray[np.int64]) -> PowerTransform:
-    return PowerTransform().fit(points)
-
-
-def choose_candidates(
-    model: Any, points: NDArray[np.float64], labels: NDArray[np.int64]
-) -> list[Any]:
-    """Take the weightiest candidates of a model of a sample, not fitted.
-
-    Without an external field: with many points neighbours tell all that it could.
-    """
-    small = clone(model).set_params(normalize=False).fit(points, model.classes_[labels])
-    weights = small.weights_
-    settings = {"n_jobs": small.n_jobs, "random_state": small.random_state}
-    order = np.argsort(-weights, kind="stable")[:_MAX_CHOSEN]
-    return [
-        clone(small.candidates_[k]).set_params(external_field="none", **settings)
-        for k in order
-        if weights[k] >= min(_LEAST_SAMPLE_WEIGHT, weights.max())
-    ]
-
-
-def log_density(
-    probabilities: NDArray[np.float64], labels: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Give the log density of some labels, given the probabilities of all classes."""
-    densities = probabilities[np.arange(len(labels)), labels]
-    return np.log(np.maximum(densities, np.finfo(np.float64).tiny))
+def _fit_transform(
+    points: NDArray[np.float64], labels: NDArray[np.int64], columns: NDArray[np.bool_] | None
+) -> PowerTransform:
+    return PowerTransform(columns).fit(points)

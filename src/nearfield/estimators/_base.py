@@ -4,17 +4,33 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
-from nearfield.estimators._metric import MetricSpace, is_named
-from nearfield.estimators._validation import check_class_prior
+from nearfield.distances import FeatureView
+from nearfield.estimators._metric import MetricSpace, is_named, takes_tables
+from nearfield.prediction import class_odds
 
 
 class ProbabilisticClassifier(ClassifierMixin, BaseEstimator):
     """A classifier whose every prediction follows from its class probabilities."""
 
     classes_: NDArray[Any]
+    labels_: NDArray[np.int64]
+    class_prior: Any = None
+    n_features_in_: int
+    encoder_: Any = None
+    categorical_features: Any = "from_dtype"
+
+    @property
+    def columns_(self) -> dict[Any, str]:
+        """What each column was taken for, by its name, or by its position without names."""
+        check_is_fitted(self)
+        if self.encoder_ is not None:
+            return self.encoder_.columns_
+        names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        return dict.fromkeys(names, "number")
 
     @abstractmethod
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -30,6 +46,13 @@ class ProbabilisticClassifier(ClassifierMixin, BaseEstimator):
         with np.errstate(divide="ignore"):  # a probability of zero is an answer
             return np.log(self.predict_proba(X))
 
+    def _class_odds(self) -> NDArray[np.float64] | None:
+        """Give the factor of each class's odds by which it is more frequent than in training."""
+        check_is_fitted(self)
+        if self.class_prior is None:
+            return None
+        return class_odds(self.class_prior, np.bincount(self.labels_, minlength=len(self.classes_)))
+
 
 class MetricClassifier(ProbabilisticClassifier):
     """A classifier that sees the points through their distances."""
@@ -37,6 +60,7 @@ class MetricClassifier(ProbabilisticClassifier):
     metric: Any
     metric_params: Any
     standardize: Any
+    _feature_view: FeatureView | None = None  # which columns of encoded points count, if told
 
     def _fit_space(self, X: Any, labels: NDArray[np.int64]) -> MetricSpace:
         """Learn from the training points what new ones are measured by."""
@@ -46,6 +70,7 @@ class MetricClassifier(ProbabilisticClassifier):
             metric=self.metric,
             metric_params=self.metric_params,
             standardize=self.standardize,
+            view=self.encoder_.views_["types"] if self.encoder_ else self._feature_view,
         )
 
     def __sklearn_tags__(self) -> Any:
@@ -55,29 +80,13 @@ class MetricClassifier(ProbabilisticClassifier):
         tags.input_tags.positive_only = is_precomputed
         tags.input_tags.sparse = not is_precomputed
         tags.input_tags.allow_nan = is_named(self.metric, "nan_euclidean")
+        if takes_tables(self.metric):
+            mark_tables(tags)
         return tags
 
 
-def with_class_prior(
-    probabilities: NDArray[np.float64], labels: NDArray[np.int64], class_prior: ArrayLike | None
-) -> NDArray[np.float64]:
-    """Multiply the odds of the classes, shape (m, G), by how the prior differs from the labels."""
-    if class_prior is None:
-        return probabilities
-    n_classes = probabilities.shape[1]
-    counts = np.bincount(labels, minlength=n_classes)
-    return for_proportions(probabilities, counts, check_class_prior(class_prior, n_classes))
-
-
-def for_proportions(
-    probabilities: NDArray[np.float64],
-    counts: NDArray[np.int64],
-    expected: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Do so for class proportions that were checked, given the counts of the training labels."""
-    ratio = expected / (counts / counts.sum())
-    weighted = probabilities * ratio
-    total = weighted.sum(axis=1, keepdims=True)
-    # All probability may be on classes that are not expected at all: then these alone are left.
-    fallback = ratio / ratio.sum()
-    return np.where(total > 0.0, weighted / np.where(total > 0.0, total, 1.0), fallback)
+def mark_tables(tags: Any) -> None:
+    """Tell scikit-learn that categories, text and missing values are taken."""
+    tags.input_tags.allow_nan = True
+    tags.input_tags.categorical = True
+    tags.input_tags.string = True

@@ -7,11 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearfield._checks import check_real, check_whole
-from nearfield.distances import LEARNED_METRICS, CompiledObjective, euclidean_distances_to
+from nearfield.distances import (
+    LEARNED_METRICS,
+    CompiledObjective,
+    FeatureView,
+    euclidean_distances_to,
+)
 from nearfield.estimators._distance import DistanceNeighborsClassifier
-from nearfield.estimators._field import EXTERNAL_FIELDS
 from nearfield.estimators._metric import MetricSpace
-from nearfield.estimators._settings import check_choice, make_priors
+from nearfield.estimators._settings import check_choice, check_flag, make_priors
 from nearfield.estimators._stacking import Fold
 from nearfield.estimators._standardize import Standardization
 from nearfield.estimators._training import TrainingPoints
@@ -21,6 +25,7 @@ from nearfield.prediction.heldout import (
     HeldOutField,
     HeldOutFold,
     HeldOutPrior,
+    average_posteriors,
 )
 
 AVERAGINGS = ("stacking", "evidence")
@@ -31,7 +36,8 @@ def check_average(estimator: Any) -> None:
     """Refuse settings of an average that no candidates, folds or weights can come of."""
     _check_candidates(estimator.kernels, estimator.metrics)
     check_choice(estimator.averaging, "averaging", AVERAGINGS)
-    check_choice(estimator.external_field, "external_field", EXTERNAL_FIELDS)
+    check_flag(estimator.power_transform, "power_transform")
+    check_flag(estimator.fit_intercept, "fit_intercept")
     if estimator.n_folds is not None:
         check_whole(estimator.n_folds, "n_folds", minimum=2)
     if check_real(estimator.concentration, "concentration") < 0.0:
@@ -72,9 +78,11 @@ class TrainingData(NamedTuple):
     standardization : Standardization
     labels : ndarray of int, shape (n,)
     classes : ndarray, shape (n_classes,)
-    folds : sequence of Fold
-    external_field : str
-        ``"none"`` or ``"fitted"``.
+    repeats : sequence of sequence of Fold
+        Several draws of folds.
+    view : FeatureView or None
+        Which columns of encoded points count; all by default.
+    fit_intercept : bool
     """
 
     points: NDArray[np.float64]
@@ -82,16 +90,25 @@ class TrainingData(NamedTuple):
     standardization: Standardization
     labels: NDArray[np.int64]
     classes: NDArray[Any]
-    folds: Sequence[Fold]
-    external_field: str
+    repeats: Sequence[Sequence[Fold]]
+    view: FeatureView | None
+    fit_intercept: bool
 
     @classmethod
-    def of(
-        cls, points: NDArray[np.float64], labels: NDArray[np.int64], *rest: Any
+    def from_points(
+        cls,
+        points: NDArray[np.float64],
+        labels: NDArray[np.int64],
+        classes: NDArray[Any],
+        repeats: Sequence[Sequence[Fold]],
+        view: FeatureView | None,
+        *rest: Any,
     ) -> "TrainingData":
         """Standardize the points."""
-        standardization = Standardization.fit(TrainingPoints(points, labels))
-        return cls(points, standardization.apply(points), standardization, labels, *rest)
+        training = TrainingPoints(points, labels)
+        standardization = Standardization.fit(training, view)
+        standardized = standardization.apply(points)
+        return cls(points, standardized, standardization, labels, classes, repeats, view, *rest)
 
 
 def fit_held_out(
@@ -102,32 +119,32 @@ def fit_held_out(
     Returns
     -------
     fitted : list of (classifier, log_densities)
-        For each kernel the classifier, and the log density of each held-out label, shape (n,).
+        For each kernel the classifier, and the log density of each label in each draw of folds,
+        shape (n_repeats * n,).
     """
     is_learned = isinstance(metric, str) and metric in LEARNED_METRICS
     space = _learned_space(data, metric) if is_learned else _given_space(data, metric)
     distances = space.training_distances(None)
     hold_out = _hold_out_learned if is_learned else _hold_out_given
     single = distances.astype(np.float32)  # what held-out labels tell needs no more digits
-    held_out = [hold_out(data, metric, single, fold) for fold in data.folds]
+    repeats = [[hold_out(data, metric, single, fold) for fold in folds] for folds in data.repeats]
     fitted = []
     for kernel in kernels:
         family = DistanceFamily.of_checked(distances, kernel, len(data.classes))
         priors = make_priors(family, None, None)
-        sd_beta, max_sigma = float(priors.beta.kwds["scale"]), float(priors.scale.args[1])
-        sd_alpha = _SD_ALPHA if data.external_field == "fitted" else 0.0
-        low, high = family.scale_range
-        found = HeldOutField(held_out, data.labels, kernel, len(data.classes)).infer(
-            HeldOutPrior(sd_beta, max_sigma, sd_alpha), (low, min(high, max_sigma))
-        )
+        sd_alpha = _SD_ALPHA if data.fit_intercept else 0.0
+        prior = HeldOutPrior.from_priors(priors, sd_alpha)
+        fields = [HeldOutField(folds, data.labels, kernel, len(data.classes)) for folds in repeats]
+        found = average_posteriors([field.infer(prior, family.scale_range) for field in fields])
         if sd_alpha > 0.0:
             family = DistanceFamily.of_checked(
                 distances, kernel, len(data.classes), found.external_field
             )
         candidate = candidate_classifier(
-            kernel, metric, "pseudolikelihood", external_field=data.external_field
+            kernel, metric, "pseudolikelihood", fit_intercept=data.fit_intercept
         )
         candidate.classes_, candidate.n_features_in_ = data.classes, data.points.shape[1]
+        candidate._feature_view = data.view
         candidate._keep(space, data.labels, family, found.posterior, priors, "pseudolikelihood")
         fitted.append((candidate, found.log_densities))
     return fitted
@@ -137,7 +154,10 @@ def describe(candidates: Sequence[Any], weights: Any, log_scores: Any) -> dict[s
     """Describe each candidate, the weightiest first: columns by name."""
     order = np.argsort(-np.asarray(weights), kind="stable")
     means = [candidates[i].posterior_.mean() for i in order]
+    views = [candidates[i]._feature_view for i in order]
+    all_numbers = f"{candidates[0].n_features_in_} numbers"
     return {
+        "features": [all_numbers if view is None else view.description for view in views],
         "kernel": [candidates[i].kernel for i in order],
         "metric": [candidates[i].metric for i in order],
         "weight": [float(weights[i]) for i in order],
@@ -149,7 +169,12 @@ def describe(candidates: Sequence[Any], weights: Any, log_scores: Any) -> dict[s
 
 def _given_space(data: TrainingData, metric: Any) -> MetricSpace:
     return MetricSpace.fit(
-        data.points, data.labels, metric=metric, metric_params=None, standardize=True
+        data.points,
+        data.labels,
+        metric=metric,
+        metric_params=None,
+        standardize=True,
+        view=data.view,
     )
 
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from nearfield.estimators import _graph
 from nearfield.estimators._field import FieldClassifier
 from nearfield.estimators._metric import is_named
@@ -27,14 +29,19 @@ class DistanceNeighborsClassifier(FieldClassifier):
         beyond it (d-nn2), or as :math:`\exp(-d \sigma)` (d-nn3).
     metric : str or callable
         Any metric of scikit-learn or SciPy, a function of two vectors, ``"precomputed"``, or one
-        that is learned from the labels: see ``nearfield.distances.LEARNED_METRICS``.
+        that is learned from the labels: see ``nearfield.distances.LEARNED_METRICS``. Euclidean,
+        Manhattan and learned metrics take tables with categories and missing values, encoded by
+        `nearfield.distances.TableEncoder`; ``"mixed"`` is another name of the Euclidean one.
     metric_params : dict, optional
         Further arguments of the metric.
     standardize : bool
         Whether to divide each feature by its standard deviation, after taking off its mean, both
-        of the training points. A constant feature then carries no distance. Features that the
-        metric reads as truth values, counts, histograms or angles stay as they are; learned
-        metrics always have them standardized.
+        of the training points. A constant feature then carries no distance. Sparse features, and
+        those that the metric reads as truth values, counts, histograms, angles or directions
+        (cosine), stay as they are; learned metrics always have them standardized.
+    categorical_features : "from_dtype", None or array-like
+        Which columns are categories: those whose type says so, and text; none; or a mask,
+        positions or names.
     inference : str or settings record
         ``"path"``, ``"exchange"``, ``"pseudolikelihood"``, ``"auxiliary_variable"``, a record of
         `nearfield.inference` such as ``Exchange(n_draws=2_000)``, or ``"auto"``: path sampling up
@@ -50,21 +57,25 @@ class DistanceNeighborsClassifier(FieldClassifier):
         ``uniform(0, 100)`` by default, the paper's, if the largest distance between training
         points is between 0.2 and 200, as it is for standardized features. Otherwise the same in
         the unit in which that distance is 10.
-    external_field : {"none", "fitted"}
-        ``"fitted"`` estimates class intercepts.
+    fit_intercept : bool
+        Whether to estimate an intercept for each class.
+    class_prior : array-like, shape (n_classes,), optional
+        The class proportions where the model is used, in the order of ``classes_``, if they
+        differ from those of the training points: the odds of the classes are multiplied by the
+        ratio. Read when predicting: ``set_params`` changes it without a new fit.
     n_neighbors : int, optional
         k: each point gives weight to its k nearest neighbours alone. By default, up to 2,000
         training points, all points; above, k is chosen among 8, 16, 32, 64 and 128 by the
         largest pseudolikelihood (32 at most with a million points). See ``docs/scaling.md``.
+    search : {"exact", "approximate"}
+        How neighbours are found: exactly, or, for Euclidean distances, by an approximate index
+        (``pip install nearfield[ann]``).
     n_jobs : int, optional
         Parallel threads; no result depends on it.
     random_state : int, RandomState, Generator or None
         The seed of whatever is drawn.
     verbose : int
         From 1 on, the engine shows its progress on a terminal.
-    search : {"exact", "approximate"}
-        How neighbours are found: exactly, or, for Euclidean distances, by an approximate index
-        (``pip install nearfield[ann]``).
 
     Attributes
     ----------
@@ -72,6 +83,11 @@ class DistanceNeighborsClassifier(FieldClassifier):
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
         Where X has names that are all text.
+    columns_ : dict
+        What each column was taken for: ``"number"``, ``"boolean"``, ``"ordered category"`` or
+        ``"category"``, by its name.
+    encoder_ : nearfield.distances.TableEncoder or None
+        Where X has categories or missing values.
     posterior_ : nearfield.inference.Posterior
         The posterior of beta and sigma.
     inference_ : str
@@ -79,8 +95,16 @@ class DistanceNeighborsClassifier(FieldClassifier):
     log_evidence_, log_evidence_error_ : float
         The log evidence and its standard error, where the engine gives them. That of
         pseudolikelihood is of the pseudolikelihood, and no evidence of the field.
-    external_field_ : ndarray, shape (n_classes,)
-        Zeros, or what was fitted.
+    intercept_ : ndarray, shape (n_classes,)
+        The class intercepts: zeros, or what was fitted.
+    labels_ : ndarray of int, shape (n_training,)
+        The classes of the training points, as positions in ``classes_``.
+    calibration_rows_, calibration_points_, calibration_labels_ : ndarray
+        The training points that decisions are calibrated on: which rows they are, shape
+        (n_calibration,), their features and their labels.
+    metric_space_ : object
+        The metric with what was learned from the training points;
+        ``metric_space_.distances_to(X)`` measures new points to these.
     metric_learner_ : object
         The learned metric, where it is one.
     family_ : nearfield.field.DistanceFamily or nearfield.field.NeighborFamily
@@ -117,31 +141,35 @@ class DistanceNeighborsClassifier(FieldClassifier):
         metric: Any = "euclidean",
         metric_params: dict[str, Any] | None = None,
         standardize: bool = True,
+        categorical_features: Any = "from_dtype",
         inference: Any = "auto",
         predictive: str = "joint",
         prior_beta: Any = None,
         prior_sigma: Any = None,
-        external_field: str = "none",
+        fit_intercept: bool = False,
+        class_prior: ArrayLike | None = None,
         n_neighbors: int | None = None,
+        search: str = "exact",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
-        search: str = "exact",
     ) -> None:
         self.kernel = kernel
         self.metric = metric
         self.metric_params = metric_params
         self.standardize = standardize
+        self.categorical_features = categorical_features
         self.inference = inference
         self.predictive = predictive
         self.prior_beta = prior_beta
         self.prior_sigma = prior_sigma
-        self.external_field = external_field
+        self.fit_intercept = fit_intercept
+        self.class_prior = class_prior
         self.n_neighbors = n_neighbors
+        self.search = search
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-        self.search = search
 
     @property
     def _kernel(self) -> str:

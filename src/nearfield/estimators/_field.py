@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nearfield._checks import check_level, check_whole
-from nearfield.estimators._base import MetricClassifier, with_class_prior
+from nearfield.estimators._base import MetricClassifier
+from nearfield.estimators._decisions import DecisionMixin, held_out_probabilities
+from nearfield.estimators._explanations import ExplanationMixin
 from nearfield.estimators._graph import Inference, TrainingGraph, draw_seed, fit_on_graph
 from nearfield.estimators._joint import joint_family
 from nearfield.estimators._measured import MeasuredFamily
@@ -28,26 +30,27 @@ from nearfield.estimators._validation import (
     check_training_data,
 )
 from nearfield.field import DistanceFamily
-from nearfield.inference._priors import pack_prior, unpack_prior
+from nearfield.inference import pack_prior, unpack_prior
 from nearfield.neighbors import SEARCHES
 from nearfield.prediction import (
     PREDICTIVES,
     NeighborPredictor,
     Predictor,
+    check_class_prior,
     draw_joint_labels,
     map_chunks,
+    multiply_odds,
 )
 
-EXTERNAL_FIELDS = ("none", "fitted")
 
-
-class FieldClassifier(MetricClassifier):
+class FieldClassifier(DecisionMixin, ExplanationMixin, MetricClassifier):
     """A label field over the training points, its parameters inferred, and its predictions."""
 
     inference: Any
     predictive: Any
     prior_beta: Any
-    external_field: Any
+    fit_intercept: Any
+    class_prior: Any
     search: Any
     n_jobs: Any
     random_state: Any
@@ -92,6 +95,7 @@ class FieldClassifier(MetricClassifier):
         """
         self._check_settings()
         X, labels = check_training_data(self, X, y)
+        check_class_prior(self.class_prior, len(self.classes_))
         space = self._fit_space(X, labels)
         rng = make_rng(self.random_state)
         inference = Inference.from_estimator(self, rng)
@@ -117,12 +121,16 @@ class FieldClassifier(MetricClassifier):
             family = DistanceFamily(distances, self._kernel, len(self.classes_))
             fitted = inference.run(family, labels)
         self._keep(space, labels, *fitted, index=index)
+        self._keep_calibration(X, labels)
         return self
+
+    def _held_out_probabilities(self) -> NDArray[np.float64]:
+        return held_out_probabilities(self, self.calibration_points_, self.calibration_rows_)
 
     def _check_settings(self) -> None:
         """Refuse settings that make no model."""
         check_choice(self.predictive, "predictive", PREDICTIVES)
-        check_choice(self.external_field, "external_field", EXTERNAL_FIELDS)
+        check_flag(self.fit_intercept, "fit_intercept")
         check_choice(self.search, "search", SEARCHES)
         check_common(self)
 
@@ -176,18 +184,8 @@ class FieldClassifier(MetricClassifier):
         self.posterior_ = posterior
         self.inference_ = engine_name
         alpha = family.external_field
-        self.external_field_ = np.zeros(family.n_classes) if alpha is None else np.asarray(alpha)
+        self.intercept_ = np.zeros(family.n_classes) if alpha is None else np.asarray(alpha)
         self._predictor = self._make_predictor(index)
-
-    def share_space(self, other: "FieldClassifier") -> None:
-        """Take the metric space of another model of the same points, and its graph if equal."""
-        if not np.array_equal(self.metric_space_.points, other.metric_space_.points):
-            return
-        family = self.family_
-        if np.array_equal(family.graph.rows, other.family_.graph.rows):
-            family = replace(family, graph=other.family_.graph)
-        fitted = self.labels_, family, self.posterior_, self.priors_, self.inference_
-        self._keep(other.metric_space_, *fitted, index=other._predictor.index)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what follows from the rest, and describe priors by their names."""
@@ -220,7 +218,7 @@ class FieldClassifier(MetricClassifier):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "posterior_")
 
-    def predict_proba(self, X: Any, class_prior: ArrayLike | None = None) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Give the probability of each class, averaged over the posterior of the parameters.
 
         Parameters
@@ -228,16 +226,18 @@ class FieldClassifier(MetricClassifier):
         X : array-like or sparse matrix, shape (n_samples, n_features)
             With ``metric="precomputed"`` the distances to the training points, shape
             (n_samples, n_training).
-        class_prior : array-like, shape (n_classes,), optional
-            The class proportions where the model is used, in the order of ``classes_``, if they
-            differ from those of the training points: the odds are multiplied by their ratio.
 
         Returns
         -------
         probabilities : ndarray, shape (n_samples, n_classes)
         """
-        probabilities = self._map(lambda predictor: predictor.probabilities, X)
-        return with_class_prior(probabilities, self.labels_, class_prior)
+        check_is_fitted(self)
+        return self._proba_of(check_new_points(self, X))
+
+    def _proba_of(self, points: Any) -> NDArray[np.float64]:
+        """Give the class probabilities of checked points."""
+        probabilities = self._map_points(lambda predictor: predictor.probabilities, points)
+        return multiply_odds(probabilities, self._class_odds())
 
     def predict_proba_interval(
         self, X: Any, level: float = 0.95
@@ -258,7 +258,13 @@ class FieldClassifier(MetricClassifier):
         lower, upper : ndarray, shape (n_samples, n_classes)
         """
         check_level(level)
-        return self._map(lambda predictor: partial(predictor.interval, level=level), X)
+        return self._interval(X, level, self._class_odds())
+
+    def _interval(
+        self, X: Any, level: float, odds: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Bound the class probabilities, given factors of the classes' odds."""
+        return self._map(lambda predictor: partial(predictor.interval, level=level, odds=odds), X)
 
     def outlier_score(self, X: Any) -> NDArray[np.float64]:
         r"""Tell how far each point is from all training points, at the scale of the posterior.
@@ -302,7 +308,16 @@ class FieldClassifier(MetricClassifier):
         influence : ndarray, shape (n_samples, n_training)
             In units of log odds.
         """
-        return self._map(lambda predictor: predictor.influence, X)
+        check_is_fitted(self)
+        return self._influence_of(check_new_points(self, X))
+
+    def _influence_of(self, points: Any) -> NDArray[np.float64]:
+        """Give the influences on checked points."""
+        return self._map_points(lambda predictor: predictor.influence, points)
+
+    def _distances_of(self, points: Any) -> NDArray[np.float64]:
+        """Measure checked points to the training points."""
+        return self.metric_space_.distances_to(points)
 
     def predict_joint(
         self,
@@ -338,14 +353,23 @@ class FieldClassifier(MetricClassifier):
             )
         n_draws = check_whole(n_draws, "n_draws", minimum=1)
         check_flag(update_parameters, "update_parameters")
+        rng = make_rng(self.random_state if random_state is None else random_state)
+        odds = self._class_odds()
+        return self._draw_joint(rng, X, n_draws, odds, update_parameters=update_parameters)
+
+    def _draw_joint(
+        self, rng: np.random.Generator, X: Any, n_draws: int, odds: Any, **settings: Any
+    ) -> NDArray[Any]:
+        """Draw the classes of all points together, with these factors of their odds."""
         draws = draw_joint_labels(
-            make_rng(self.random_state if random_state is None else random_state),
+            rng,
             self.posterior_,
             joint_family(self, X),
             self.labels_,
             n_draws,
-            update_parameters=update_parameters,
+            odds=odds,
             priors=self.priors_,
+            **settings,
         )
         return self.classes_[draws]
 
@@ -378,11 +402,14 @@ class FieldClassifier(MetricClassifier):
     def _map(self, method: Any, X: Any) -> Any:
         """Apply to new points or their distances, a chunk at a time, what a predictor offers."""
         check_is_fitted(self)
-        X = check_new_points(self, X)
+        return self._map_points(method, check_new_points(self, X))
+
+    def _map_points(self, method: Any, points: Any) -> Any:
+        """Apply to checked points, a chunk at a time, what a predictor offers."""
         predictor = self._ready_predictor()
         function = method(predictor)
         return map_chunks(
-            lambda chunk: function(self._view(chunk)), X, predictor.chunk_size, self.n_jobs
+            lambda chunk: function(self._view(chunk)), points, predictor.chunk_size, self.n_jobs
         )
 
     def _view(self, X: Any) -> Any:

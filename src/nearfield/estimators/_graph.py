@@ -1,6 +1,7 @@
 """Fitting on the k-nearest-neighbour graph: how many neighbours, and the posterior."""
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 from nearfield._hashing import sample_rows
+from nearfield._progress import progress
 from nearfield.estimators._metric import MetricSpace
 from nearfield.estimators._settings import (
     check_longest,
@@ -24,10 +26,12 @@ from nearfield.field import (
     SubsampledConditionals,
     neighbor_scale_range,
 )
-from nearfield.inference import Posterior, Priors
-from nearfield.inference._progress import progress
-from nearfield.inference.intercepts import fit_external_field
-from nearfield.inference.profile import maximize_pseudolikelihood
+from nearfield.inference import (
+    Posterior,
+    Priors,
+    fit_external_field,
+    maximize_pseudolikelihood,
+)
 from nearfield.neighbors import NeighborGraph
 
 NEIGHBOR_CHOICES = (8, 16, 32, 64, 128)
@@ -42,6 +46,7 @@ MAX_DENSE_AUTOMATIC = 2_000
 _MAX_ALL_SITES = 6_000  # up to so many points all conditionals are used
 _N_SITES = 4_096
 _N_PILOT_SITES = 2_048  # conditionals that choose k
+_N_GUESS_SITES = 512  # of them, that tell how long the lists of neighbours must be
 _SITE_STREAM, _PILOT_STREAM = 2, 3
 _LEAST_K = 32  # neighbours on the graph of pk-nn
 _MAX_TABLE = 2**26  # numbers in a table of supports: 512 MB
@@ -65,7 +70,7 @@ class Inference(NamedTuple):
     inference: Any
     prior_beta: Any
     prior_scale: Any
-    fits_external_field: bool
+    fit_intercept: bool
     rng: np.random.Generator
     n_jobs: int | None = None
     verbose: int = 0
@@ -77,7 +82,7 @@ class Inference(NamedTuple):
             estimator.inference,
             estimator.prior_beta,
             estimator._prior_scale(),
-            estimator.external_field == "fitted",
+            estimator.fit_intercept,
             rng,
             estimator.n_jobs,
             estimator.verbose,
@@ -93,7 +98,7 @@ class Inference(NamedTuple):
         """Infer the parameters of a family."""
         name, engine = choose_engine(self.inference, family)
         priors = make_priors(family, self.prior_beta, self.prior_scale)
-        if self.fits_external_field:
+        if self.fit_intercept:
             family = replace(family, external_field=fit_external_field(family, labels, priors))
         posterior = engine.infer(
             self.rng, family, labels, priors, n_jobs=self.n_jobs, verbose=self.verbose
@@ -116,6 +121,8 @@ class TrainingGraph:
     is_directed : bool
     seed : int
         Draws the points whose conditionals the parameters are inferred from.
+    sites : ndarray of int, optional
+        These points themselves; they choose k as well.
     search : {"exact", "approximate"}
     n_jobs : int, optional
     verbose : int
@@ -131,6 +138,7 @@ class TrainingGraph:
         *,
         is_directed: bool = False,
         seed: int = 0,
+        sites: NDArray[np.int64] | None = None,
         search: str = "exact",
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -141,8 +149,9 @@ class TrainingGraph:
         self.longest = self._longest()  # refuses what the metric cannot measure
         check_longest(self.longest)
         self.index = space.make_index(search)
-        self.sites = site_rows(self.n_points, n_classes, kernel, seed)
-        self.pilot_sites = pilot_rows(self.n_points, seed)
+        self.sites, self.pilot_sites = conditional_rows(
+            self.n_points, n_classes, kernel, seed, sites
+        )
 
     @property
     def n_points(self) -> int:
@@ -157,6 +166,10 @@ class TrainingGraph:
             return NeighborGraph.from_index(
                 self.index, self.space.points, n_neighbors, n_jobs=self.n_jobs, advance=advance
             )
+
+    def first(self, graph: NeighborGraph, n_neighbors: int) -> NeighborGraph:
+        """Cut a graph to fewer neighbours."""
+        return graph.first(n_neighbors)
 
     def build_of_sites(self, sites: NDArray[np.int64], n_neighbors: int) -> NeighborGraph:
         """Search the neighbours of some training points alone."""
@@ -251,7 +264,14 @@ def fit_on_graph(inference: Inference, training: Any, n_neighbors: int | None = 
     return ModelFit(family, posterior, priors, name)
 
 
-def choose_neighbors(training: Any) -> Any:
+def profile_maximum(conditionals: SubsampledConditionals) -> float:
+    """Maximise the log pseudolikelihood over beta and sigma."""
+    return maximize_pseudolikelihood(conditionals, conditionals.labels).log_pseudolikelihood
+
+
+def choose_neighbors(
+    training: Any, log_likelihood: Callable[[SubsampledConditionals], float] = profile_maximum
+) -> Any:
     """Build the graph with the number of neighbours that has the largest pseudolikelihood.
 
     The out-weights of some points, whose neighbours are found by a search of these points alone,
@@ -262,21 +282,24 @@ def choose_neighbors(training: Any) -> Any:
     ----------
     training : TrainingGraph
         Or another object with its methods.
+    log_likelihood : callable
+        Of conditionals: their largest one, or its mean over the prior.
 
     Returns
     -------
     graph : NeighborGraph
     """
-    most = most_neighbors(training.n_points)
-    pilot = training.directed_conditionals(training.pilot_sites, most)
-    best = best_choice(pilot, most, start=min(32, most))
+    most, sites = most_neighbors(training.n_points), training.pilot_sites
+    some = sites[:: max(len(sites) // _N_GUESS_SITES, 1)]
+    pilot = training.directed_conditionals(some, most)
+    best = best_choice(pilot, most, min(32, most), log_likelihood)
     while True:
         n_neighbors = min(2 * best, most)
         graph = training.build(n_neighbors)
-        conditionals = training.conditionals(graph, training.pilot_sites)
-        best = best_choice(conditionals, n_neighbors, start=best)
+        conditionals = training.conditionals(graph, sites)
+        best = best_choice(conditionals, n_neighbors, best, log_likelihood)
         if best < n_neighbors or n_neighbors == most:
-            return graph.first(best)
+            return training.first(graph, best)
 
 
 def most_neighbors(n_points: int) -> int:
@@ -285,7 +308,12 @@ def most_neighbors(n_points: int) -> int:
     return min(max(fitting, default=NEIGHBOR_CHOICES[0]), n_points - 1)
 
 
-def best_choice(conditionals: SubsampledConditionals, most: int, start: int) -> int:
+def best_choice(
+    conditionals: SubsampledConditionals,
+    most: int,
+    start: int,
+    log_likelihood: Callable[[SubsampledConditionals], float] = profile_maximum,
+) -> int:
     """Climb from one number of neighbours to the one with the largest pseudolikelihood around it.
 
     Parameters
@@ -295,19 +323,20 @@ def best_choice(conditionals: SubsampledConditionals, most: int, start: int) -> 
         The largest possible number.
     start : int
         Where to begin, among `NEIGHBOR_CHOICES`.
+    log_likelihood : callable
+        Of the conditionals of some k.
     """
     choices = [k for k in NEIGHBOR_CHOICES if k < most] + [most]
 
     @cache
-    def log_likelihood(place: int) -> float:
+    def value(place: int) -> float:
         if not 0 <= place < len(choices):
             return -np.inf
-        family = conditionals.first(choices[place])
-        return maximize_pseudolikelihood(family, family.labels).log_pseudolikelihood
+        return log_likelihood(conditionals.first(choices[place]))
 
     place = choices.index(min(start, most))
     while True:
-        best = max((place, place - 1, place + 1), key=log_likelihood)
+        best = max((place, place - 1, place + 1), key=value)
         if best == place:
             return choices[place]
         place = best
@@ -374,6 +403,15 @@ def site_rows(n_points: int, n_classes: int, kernel: str, seed: int) -> NDArray[
     if n_sites == n_points:
         return np.arange(n_points)
     return sample_rows(n_points, n_sites, seed, _SITE_STREAM)
+
+
+def conditional_rows(
+    n_points: int, n_classes: int, kernel: str, seed: int, sites: NDArray[np.int64] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Give the points that parameters are inferred from, and those that choose k."""
+    if sites is not None:
+        return sites, sites
+    return site_rows(n_points, n_classes, kernel, seed), pilot_rows(n_points, seed)
 
 
 def pilot_rows(n_points: int, seed: int) -> NDArray[np.int64]:

@@ -41,10 +41,10 @@ def _joint_distances(estimator: Any, X: Any) -> NDArray[np.float64]:
         X = check_new_points(estimator, X)
         check_dense(space.n_points + X.shape[0])
         to_training, among = space.distances_to(X), space.distances_among(X, estimator.n_jobs)
-    return np.block([[_training_distances(estimator), to_training.T], [to_training, among]])
+    return np.block([[all_training_distances(estimator), to_training.T], [to_training, among]])
 
 
-def _training_distances(estimator: Any) -> NDArray[np.float64]:
+def all_training_distances(estimator: Any) -> NDArray[np.float64]:
     """Take the distances between training points, if the family has them all."""
     family = estimator.family_
     if not family.has_graph:
@@ -52,7 +52,7 @@ def _training_distances(estimator: Any) -> NDArray[np.float64]:
     graph = family.graph
     if graph.rows.shape[1] < graph.n_points - 1:
         raise ValueError(
-            'Expected all distances between training points for joint draws with metric="'
+            'Expected all distances between training points, which this needs with metric="'
             f'precomputed"; got the {graph.n_neighbors} nearest neighbours of each. '
             "Fit with n_neighbors=None, or give the features."
         )

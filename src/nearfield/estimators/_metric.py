@@ -13,6 +13,8 @@ from sklearn.metrics.pairwise import PAIRWISE_BOOLEAN_FUNCTIONS
 from nearfield._hashing import sample_rows
 from nearfield.distances import (
     LEARNED_METRICS,
+    CompiledObjective,
+    FeatureView,
     check_distances,
     distance_matrix,
     euclidean_distances_to,
@@ -24,11 +26,13 @@ from nearfield.neighbors import Index, box_power, make_index
 Metric = str | Callable[..., float]
 
 # Standardized, these features would no longer be what the metric reads: truth values, counts,
-# histograms, angles, or distances themselves.
+# histograms, angles, directions from the origin, or distances themselves.
 _AS_THEY_ARE = (
     *PAIRWISE_BOOLEAN_FUNCTIONS,
     "braycurtis",
     "canberra",
+    "correlation",
+    "cosine",
     "haversine",
     "jensenshannon",
     "precomputed",
@@ -37,8 +41,6 @@ _NAMES = (
     *_AS_THEY_ARE,
     "chebyshev",
     "cityblock",
-    "correlation",
-    "cosine",
     "euclidean",
     "hamming",
     "infinity",
@@ -47,12 +49,14 @@ _NAMES = (
     "mahalanobis",
     "manhattan",
     "minkowski",
+    "mixed",
     "nan_euclidean",
     "p",
     "seuclidean",
     "sqeuclidean",
 )
-_EUCLIDEAN = ("euclidean", "l2")
+_EUCLIDEAN = ("euclidean", "l2", "mixed")
+_OF_TABLES = (*_EUCLIDEAN, "cityblock", "l1", "manhattan", *LEARNED_METRICS)
 _MAX_LEARNING_POINTS = 2_000
 _N_LEARNING_POINTS = 2_000  # of more than that, but at most half of them: the others weigh
 _LEARNING_STREAM = 3
@@ -63,6 +67,11 @@ _SPARSE = (*_EUCLIDEAN, "manhattan", "cityblock", "l1")
 def is_named(metric: Any, *names: str) -> bool:
     """Tell whether a metric is one of some names; a function is none of them."""
     return isinstance(metric, str) and metric in names
+
+
+def takes_tables(metric: Any) -> bool:
+    """Tell whether a metric is one on encoded tables, with categories and missing values."""
+    return is_named(metric, *_OF_TABLES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,15 +106,20 @@ class MetricSpace:
         metric: Metric,
         metric_params: Mapping[str, Any] | None,
         standardize: bool,
+        view: FeatureView | None = None,
     ) -> Self:
-        """Learn from the training points, shape (n, n_features), what new ones are measured by."""
+        """Learn from the training points, shape (n, n_features), what new ones are measured by.
+
+        `view` says which columns of an encoded table count.
+        """
         params = check_metric(metric, metric_params)
         if is_named(metric, "precomputed"):
             return cls(metric, params, None, None, np.empty((X.shape[0], 0)))
         stays_sparse = is_named(metric, *_SPARSE) and not params
+        standardize = standardize and not sp.issparse(X)
         if sp.issparse(X) and not stays_sparse:
             X = X.toarray()
-        space = cls.learn(TrainingPoints(X, labels), metric, metric_params, standardize)
+        space = cls.learn(TrainingPoints(X, labels), metric, metric_params, standardize, view)
         return replace(space, points=space.place(X))
 
     @classmethod
@@ -115,6 +129,7 @@ class MetricSpace:
         metric: Metric,
         metric_params: Mapping[str, Any] | None,
         standardize: bool,
+        view: FeatureView | None = None,
     ) -> Self:
         """Learn what new points are measured by, wherever the training points are; none is kept.
 
@@ -124,11 +139,16 @@ class MetricSpace:
             Or another object with its methods.
         metric, metric_params, standardize
             Of the estimator.
+        view : FeatureView, optional
+            Which columns of an encoded table count.
         """
-        params, standardization = check_metric(metric, metric_params), None
+        params = check_metric(metric, metric_params)
+        standardization = None if view is None else Standardization.unscaled(view)
         if is_standardized(metric, standardize):
-            standardization = Standardization.fit(training)
+            standardization = Standardization.fit(training, view)
+        if standardization is not None:
             training = training.map(standardization.apply)
+        metric = "euclidean" if is_named(metric, "mixed") else metric
         if isinstance(metric, str) and metric in LEARNED_METRICS:
             learn = partial(_fit_learner, _make_learner(metric, params))
             learner = training.apply(learn, learning_rows(training.n_points))
@@ -252,7 +272,7 @@ def learning_rows(n_points: int) -> NDArray[np.int64]:
 
 def _fit_learner(learner: Any, X: Any, labels: NDArray[np.int64]) -> Any:
     """Learn a metric from points of which some classes may be missing."""
-    return learner.fit(X, np.unique(labels, return_inverse=True)[1])
+    return learner.learn(X, np.unique(labels, return_inverse=True)[1], CompiledObjective)
 
 
 def _make_learner(metric: str, params: Mapping[str, Any]) -> Any:

@@ -1,7 +1,6 @@
 """The recommended classifier: kernels and metrics, averaged."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -12,25 +11,29 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearfield._checks import check_level, check_whole
 from nearfield._threads import one_blas_thread
+from nearfield.distances import FeatureView
 from nearfield.estimators import _graph
-from nearfield.estimators._at_scale import fit_at_scale, fit_features, share_spaces
+from nearfield.estimators._at_scale import GraphFits, fit_at_scale, fit_features
 from nearfield.estimators._averages import fit_by_evidence, fit_by_stacking
-from nearfield.estimators._base import ProbabilisticClassifier, with_class_prior
+from nearfield.estimators._base import ProbabilisticClassifier, mark_tables
 from nearfield.estimators._candidates import check_average, describe
+from nearfield.estimators._decisions import DecisionMixin, held_out_probabilities
+from nearfield.estimators._explanations import ExplanationMixin
 from nearfield.estimators._settings import check_dense, make_rng
 from nearfield.estimators._training import TrainingPoints
 from nearfield.estimators._validation import (
     check_further_data,
+    check_groups,
     check_new_points,
     check_training_data,
 )
-from nearfield.prediction import map_chunks
+from nearfield.prediction import check_class_prior, map_chunks, multiply_odds
 from nearfield.prediction.mixture import Mixture
 
 _LEAST_WEIGHT = 0.01  # what a candidate must have to be asked at all
 
 
-class NearfieldClassifier(ProbabilisticClassifier):
+class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifier):
     r"""Bayesian nearest-neighbour classification that needs no settings.
 
     Every kernel with every metric is a candidate, a label field over the training points; the
@@ -42,11 +45,11 @@ class NearfieldClassifier(ProbabilisticClassifier):
     candidate, the posterior of beta and sigma (a pseudolikelihood in which no label was seen by
     the metric that explains it) and the densities by which the weights are chosen.
 
-    With more than 2,000 points, 1,000 of them choose the candidates, those with a weight of 0.1
-    or more, at most three; these are fitted to all points on the k-nearest-neighbour graph, as
-    `DistanceNeighborsClassifier` does, and weighted by the labels of up to 2,000 points that no
-    metric was learned from, each given all other labels. Those with a weight below 0.05 are
-    dropped.
+    With more than 2,000 points, metrics are learned from at most 2,000 of them. The labels of
+    1,000 others, given 1,000 more, choose the candidates: those with a weight of 0.1 or more, at
+    most three. These are fitted on the k-nearest-neighbour graph of all points: the labels of up
+    to 2,000 points that no metric was learned from, each given all other labels, tell k, beta and
+    sigma, and weigh the candidates. Those with a weight below 0.05 are dropped.
 
     Parameters
     ----------
@@ -54,26 +57,35 @@ class NearfieldClassifier(ProbabilisticClassifier):
         Among ``"gaussian"`` and ``"exponential"``.
     metrics : sequence of str or callable
         As those of `DistanceNeighborsClassifier`, but ``"precomputed"``.
-    normalize : bool
+    power_transform : bool
         Whether features go through `nearfield.distances.PowerTransform` first: a power each,
-        which takes their skewness, chosen without labels, from at most 50,000 points. Not done
+        which takes their skewness, chosen without labels, from at most 10,000 points. Not done
         with as many features as points, where the powers would be noise.
+    categorical_features : "from_dtype", None or array-like
+        Which columns are categories: those whose type says so, and text; none; or a mask,
+        positions or names. A table with categories is read in several ways, each with estimators
+        of its own: see `nearfield.distances.TableEncoder`.
     averaging : {"stacking", "evidence"}
         How candidates are weighed: by their densities of held-out labels, or as in Bayesian model
         averaging by their evidence, from path sampling. The evidence takes a learned metric as
         given, and so favours it; it costs seconds to minutes a candidate.
-    external_field : {"none", "fitted"}
-        Whether classes may be favoured before any neighbour speaks; by how much is fitted to the
-        held-out labels of each candidate. Not with more than 2,000 points.
+    fit_intercept : bool
+        Whether each estimator has class intercepts, fitted to its held-out labels. Not with more
+        than 2,000 points.
+    class_prior : array-like, shape (n_classes,), optional
+        The class proportions where the model is used, in the order of ``classes_``, if they
+        differ from those of the training points: the odds of the classes are multiplied by the
+        ratio. Read when predicting: ``set_params`` changes it without a new fit.
     n_folds : int, optional
-        10 by default, 5 from 100 points on.
+        10 by default, 5 from 100 points on. Folds are drawn 8 times up to 100 points, 4 times up
+        to 250 and twice up to 500, and what they say is averaged.
     concentration : float
         How much the weights are drawn together: each candidate has a Dirichlet parameter of one
         plus this.
     n_jobs : int, optional
         Parallel threads; no result depends on it.
     random_state : int, RandomState, Generator or None
-        Deals the folds.
+        Draws the folds and, with many points, the samples.
 
     Attributes
     ----------
@@ -81,12 +93,20 @@ class NearfieldClassifier(ProbabilisticClassifier):
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
         Where X has names that are all text.
-    candidates_ : list of DistanceNeighborsClassifier
+    columns_, encoder_
+        As in `DistanceNeighborsClassifier`.
+    estimators_ : list of DistanceNeighborsClassifier
         Those with a weight of 0.01 or more, fitted on the normalized features.
     weights_ : ndarray, shape (n_candidates,)
     log_scores_ : ndarray, shape (n_candidates,)
         The mean log density of held-out labels, or the log evidence.
-    features_ : PowerTransform or None
+    power_transform_ : PowerTransform or None
+        What the features go through first.
+    calibration_rows_, calibration_points_, calibration_labels_ : ndarray
+        The training points that decisions are calibrated on: which rows they are, shape
+        (n_calibration,), their features and their labels.
+    labels_ : ndarray of int, shape (n_training,)
+        The classes of the training points, as positions in ``classes_``.
 
     Examples
     --------
@@ -94,76 +114,99 @@ class NearfieldClassifier(ProbabilisticClassifier):
     >>> from nearfield.datasets import load_wine, stratified_split
     >>> X, y = load_wine(return_X_y=True)
     >>> train, test = stratified_split(y, 0.25, random_state=0)
-    >>> model = NearfieldClassifier().fit(X[train], y[train])
+    >>> model = NearfieldClassifier(random_state=0).fit(X[train], y[train])
     >>> model.score(X[test], y[test]) > 0.95
     True
     """
 
-    metric = "euclidean"  # how features are read: dense or sparse numbers, all of them finite
+    metric = "euclidean"  # how features are read: dense or sparse numbers, or tables
+    _reads_codes = True  # of data frames: whole numbers of few values, as numbers and as categories
+    _given_views: Sequence[FeatureView | None] = (None,)
 
     def __init__(
         self,
         kernels: Sequence[str] = ("gaussian", "exponential"),
         metrics: Sequence[Any] = ("euclidean", "manhattan", "within", "ard", "discriminant"),
         *,
-        normalize: bool = True,
+        power_transform: bool = True,
+        categorical_features: Any = "from_dtype",
         averaging: str = "stacking",
-        external_field: str = "fitted",
+        fit_intercept: bool = True,
+        class_prior: ArrayLike | None = None,
         n_folds: int | None = None,
         concentration: float = 0.1,
         n_jobs: int | None = None,
-        random_state: Any = 0,
+        random_state: Any = None,
     ) -> None:
         self.kernels = kernels
         self.metrics = metrics
-        self.normalize = normalize
+        self.power_transform = power_transform
+        self.categorical_features = categorical_features
         self.averaging = averaging
-        self.external_field = external_field
+        self.fit_intercept = fit_intercept
+        self.class_prior = class_prior
         self.n_folds = n_folds
         self.concentration = concentration
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit all candidates and weigh them.
+    def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> Self:
+        """Fit all estimators and weigh them.
 
         Parameters
         ----------
-        X : array-like or sparse matrix, shape (n_samples, n_features)
+        X : array-like, sparse matrix or data frame, shape (n_samples, n_features)
+            A data frame of pandas or polars may have categories and missing values.
         y : array-like, shape (n_samples,)
             Classes of any kind: text, whole numbers, truth values.
+        groups : array-like, shape (n_samples,), optional
+            Points of one group, such as replicates of a sample, are held out together, so that
+            none is explained by its fellows. For stacking, up to 2,000 points.
         """
         check_average(self)
         X, labels = check_training_data(self, X, y)
+        check_class_prior(self.class_prior, len(self.classes_))
         is_large = X.shape[0] > _graph.MAX_DENSE_AUTOMATIC and self.averaging == "stacking"
+        has_folds = self.averaging == "stacking" and not is_large
+        codes = check_groups(groups, len(labels), has_folds=has_folds)
         if not is_large:
             check_dense(X.shape[0])
         points = X.toarray() if sp.issparse(X) else X
         features = None
-        if self.normalize and points.shape[1] < len(points):
-            features = fit_features(TrainingPoints(points, labels))
+        if self.power_transform and points.shape[1] < len(points):
+            numbers = None if self.encoder_ is None else self.encoder_.is_number_
+            features = fit_features(TrainingPoints(points, labels), numbers)
             points = features.transform(points)
         with one_blas_thread():
             if is_large:
                 training = TrainingPoints(points, labels)
                 candidates, log_scores, weights = fit_at_scale(
-                    self, training, partial(_fit_candidate, points, self.classes_[labels])
+                    self, training, GraphFits(self, points, labels)
                 )
-                share_spaces(candidates)
             elif self.averaging == "stacking":
-                candidates, log_scores, weights = fit_by_stacking(self, points, labels)
+                candidates, log_scores, weights = fit_by_stacking(self, points, labels, codes)
             else:
                 candidates, log_scores, weights = fit_by_evidence(self, points, labels)
         weights = np.where(weights < min(_LEAST_WEIGHT, weights.max()), 0.0, weights)
-        self.features_ = features
+        self.power_transform_ = features
         self.labels_ = labels
         self._keep(candidates, log_scores, weights / weights.sum())
+        self._keep_calibration(X, labels, codes)
         return self
+
+    def _held_out_probabilities(self) -> NDArray[np.float64]:
+        points = self._transform(self.calibration_points_)
+        rows, groups = self.calibration_rows_, self._calibration_groups
+        parts = [
+            weight * held_out_probabilities(estimator, points, rows, groups)
+            for weight, estimator in zip(self.weights_, self.estimators_, strict=True)
+        ]
+        return np.sum(parts, axis=0)
 
     def _keep(self, candidates: list[Any], log_scores: Any, weights: Any) -> None:
         """Keep the candidates that have weight, and a description of all."""
         kept = np.flatnonzero(weights)
-        self.candidates_ = [candidates[k] for k in kept]
+        self.estimators_ = [candidates[k] for k in kept]
         self.log_scores_, self.weights_ = log_scores[kept], weights[kept]
         self._description = describe(candidates, weights, log_scores)
 
@@ -185,27 +228,29 @@ class NearfieldClassifier(ProbabilisticClassifier):
             return self.fit(X, y)
         X, labels = check_further_data(self, X, y)
         points = self._transform(X)
-        for candidate in self.candidates_:
+        for candidate in self.estimators_:
             candidate.partial_fit(points, self.classes_[labels])
         self.labels_ = np.concatenate([self.labels_, labels])
         return self
 
-    def predict_proba(self, X: Any, class_prior: ArrayLike | None = None) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Give the probability of each class, averaged over candidates and their parameters.
 
         Parameters
         ----------
         X : array-like or sparse matrix, shape (n_samples, n_features)
-        class_prior : array-like, shape (n_classes,), optional
-            The class proportions where the model is used, in the order of ``classes_``, if they
-            differ from those of the training points: the odds are multiplied by their ratio.
 
         Returns
         -------
         probabilities : ndarray, shape (n_samples, n_classes)
         """
-        probabilities = self._map(Mixture.probabilities, X)
-        return with_class_prior(probabilities, self.labels_, class_prior)
+        check_is_fitted(self)
+        return self._proba_of(check_new_points(self, X))
+
+    def _proba_of(self, points: Any) -> NDArray[np.float64]:
+        """Give the class probabilities of checked points."""
+        probabilities = self._map(Mixture.probabilities, self._transform(points))
+        return multiply_odds(probabilities, self._class_odds())
 
     def predict_proba_interval(
         self, X: Any, level: float = 0.95
@@ -223,12 +268,18 @@ class NearfieldClassifier(ProbabilisticClassifier):
         lower, upper : ndarray, shape (n_samples, n_classes)
         """
         check_level(level)
+        return self._interval(X, level, self._class_odds())
+
+    def _interval(
+        self, X: Any, level: float, odds: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Bound the class probabilities, given factors of the classes' odds."""
         tail = 0.5 * (1.0 - level)
 
         def interval(mixture: Mixture, points: list[Any]) -> tuple[Any, ...]:
-            return tuple(mixture.quantiles(points, (tail, 1.0 - tail)))
+            return tuple(mixture.quantiles(points, (tail, 1.0 - tail), odds))
 
-        return self._map(interval, X)
+        return self._map(interval, self._place(X))
 
     def predict_joint(
         self, X: Any, n_draws: int = 1_000, *, random_state: Any = None
@@ -251,8 +302,8 @@ class NearfieldClassifier(ProbabilisticClassifier):
         rng = make_rng(self.random_state if random_state is None else random_state)
         counts = rng.multinomial(n_draws, self.weights_)
         draws = [
-            candidate.predict_joint(points, int(count), random_state=rng)
-            for candidate, count in zip(self.candidates_, counts, strict=True)
+            candidate._draw_joint(rng, points, int(count), self._class_odds())
+            for candidate, count in zip(self.estimators_, counts, strict=True)
             if count > 0
         ]
         return rng.permutation(np.concatenate(draws))
@@ -269,7 +320,7 @@ class NearfieldClassifier(ProbabilisticClassifier):
         scores : ndarray, shape (n_samples,)
         """
         points = self._place(X)
-        pairs = zip(self.weights_, self.candidates_, strict=True)
+        pairs = zip(self.weights_, self.estimators_, strict=True)
         return np.asarray(sum(weight * each.outlier_score(points) for weight, each in pairs))
 
     def influence(self, X: Any) -> NDArray[np.float64]:
@@ -284,9 +335,24 @@ class NearfieldClassifier(ProbabilisticClassifier):
         influence : ndarray, shape (n_samples, n_training)
             In units of log odds, as `DistanceNeighborsClassifier.influence`.
         """
-        points = self._place(X)
-        pairs = zip(self.weights_, self.candidates_, strict=True)
+        check_is_fitted(self)
+        return self._influence_of(check_new_points(self, X))
+
+    def _influence_of(self, points: Any) -> NDArray[np.float64]:
+        """Give the influences on checked points."""
+        points = self._transform(points)
+        pairs = zip(self.weights_, self.estimators_, strict=True)
         return np.asarray(sum(weight * each.influence(points) for weight, each in pairs))
+
+    def _distances_of(self, points: Any) -> NDArray[np.float64]:
+        """Average the distances of checked points, each metric in units of its mean distance."""
+        points = self._transform(points)
+        total = np.zeros((len(points), len(self.labels_)))
+        for weight, estimator in zip(self.weights_, self.estimators_, strict=True):
+            distances = estimator._distances_of(points)
+            mean = distances.mean(axis=1, keepdims=True)
+            total += weight * distances / np.where(mean > 0.0, mean, 1.0)
+        return total
 
     def summary(self) -> pd.DataFrame:
         """Describe each candidate in a row, the weightiest first.
@@ -294,8 +360,8 @@ class NearfieldClassifier(ProbabilisticClassifier):
         Returns
         -------
         summary : DataFrame
-            With columns kernel, metric, weight, log_score, and the posterior means of beta and
-            sigma.
+            With columns features (what those of X are taken for), kernel, metric, weight,
+            log_score, and the posterior means of beta and sigma.
         """
         check_is_fitted(self)
         return pd.DataFrame(self._description)
@@ -306,7 +372,12 @@ class NearfieldClassifier(ProbabilisticClassifier):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        mark_tables(tags)
         return tags
+
+    def _feature_views(self) -> Sequence[FeatureView | None]:
+        """Give the columns of encoded points that each reading of a table takes."""
+        return self._given_views if self.encoder_ is None else list(self.encoder_.views_.values())
 
     def _place(self, X: Any) -> NDArray[np.float64]:
         """Check new points, and take them to where the candidates are."""
@@ -316,31 +387,22 @@ class NearfieldClassifier(ProbabilisticClassifier):
     def _transform(self, X: Any) -> NDArray[np.float64]:
         """Take checked features to where the candidates are."""
         points = X.toarray() if sp.issparse(X) else X
-        return points if self.features_ is None else self.features_.transform(points)
+        return points if self.power_transform_ is None else self.power_transform_.transform(points)
 
     def _views(self, points: NDArray[np.float64]) -> list[Any]:
         """Take points to what each predictor takes; candidates with one metric measure once."""
         views: dict[int, Any] = {}
-        for candidate in self.candidates_:
+        for candidate in self.estimators_:
             space = id(candidate.metric_space_)
             if space not in views:
                 views[space] = candidate._view(points)
-        return [views[id(candidate.metric_space_)] for candidate in self.candidates_]
+        return [views[id(candidate.metric_space_)] for candidate in self.estimators_]
 
-    def _map(self, function: Callable[[Mixture, list[Any]], Any], X: Any) -> Any:
-        """Apply to new points, a chunk at a time, what a mixture offers."""
-        points = self._place(X)
-        predictors = [candidate._ready_predictor() for candidate in self.candidates_]
+    def _map(self, function: Callable[[Mixture, list[Any]], Any], points: Any) -> Any:
+        """Apply to placed points, a chunk at a time, what a mixture offers."""
+        predictors = [candidate._ready_predictor() for candidate in self.estimators_]
         mixture = Mixture(predictors, self.weights_)
         chunk_size = min(predictor.chunk_size for predictor in predictors)
         return map_chunks(
             lambda chunk: function(mixture, self._views(chunk)), points, chunk_size, self.n_jobs
         )
-
-
-def _fit_candidate(
-    points: NDArray[np.float64], y: NDArray[Any], candidate: Any, sites: NDArray[np.int64]
-) -> tuple[Any, NDArray[np.float64]]:
-    """Fit a candidate to all points; give it, and its conditionals at some of them."""
-    fitted = candidate.fit(points, y)
-    return fitted, fitted._current_predictor().conditional_probabilities(sites)

@@ -38,16 +38,16 @@ class KNeighborsClassifierCV(MetricClassifier):
 
     Parameters
     ----------
-    metric, metric_params, standardize
+    metric, metric_params, standardize, categorical_features
         As in `DistanceNeighborsClassifier`. What they learn from the training points is learned
         once, from all of them.
     max_neighbors : int, optional
         The largest k to try; by default n/2, but with more than 10,000 points 512.
-    n_jobs : int, optional
-        Parallel threads; no result depends on it.
     search : {"exact", "approximate"}
         With more than 10,000 points, how neighbours are found; as in
         `DistanceNeighborsClassifier`.
+    n_jobs : int, optional
+        Parallel threads; no result depends on it.
     random_state : int, RandomState, Generator or None
         Draws the points that are left out, of more than 10,000.
 
@@ -57,10 +57,14 @@ class KNeighborsClassifierCV(MetricClassifier):
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
         Where X has names that are all text.
+    columns_, encoder_
+        As in `DistanceNeighborsClassifier`.
     cv_errors_ : ndarray, shape (max_neighbors,)
         The leave-one-out error rate of k = 1, 2, ...
     n_neighbors_ : int
         The k that was chosen.
+    labels_, metric_space_
+        As in `DistanceNeighborsClassifier`.
 
     Notes
     -----
@@ -88,17 +92,19 @@ class KNeighborsClassifierCV(MetricClassifier):
         *,
         metric_params: dict[str, Any] | None = None,
         standardize: bool = True,
+        categorical_features: Any = "from_dtype",
         max_neighbors: int | None = None,
-        n_jobs: int | None = None,
         search: str = "exact",
-        random_state: Any = 0,
+        n_jobs: int | None = None,
+        random_state: Any = None,
     ) -> None:
         self.metric = metric
         self.metric_params = metric_params
         self.standardize = standardize
+        self.categorical_features = categorical_features
         self.max_neighbors = max_neighbors
-        self.n_jobs = n_jobs
         self.search = search
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from nearfield.estimators._field import FieldClassifier
 from nearfield.estimators._settings import check_choice
 
@@ -31,7 +33,7 @@ class ProbabilisticKNeighborsClassifier(FieldClassifier):
         of Holmes and Adams, whose conditionals count only the neighbours that a point has, not
         the points that have it as a neighbour. They belong to no joint distribution, so that
         inference is by their pseudolikelihood, and ``"auto"`` means that.
-    metric, metric_params, standardize
+    metric, metric_params, standardize, categorical_features
         As in `DistanceNeighborsClassifier`.
     inference : str or settings record
         ``"path"``, ``"exchange"``, ``"pseudolikelihood"``, ``"auxiliary_variable"``, a record of
@@ -43,7 +45,7 @@ class ProbabilisticKNeighborsClassifier(FieldClassifier):
         ``halfnorm(scale=50)`` by default, as in `DistanceNeighborsClassifier`.
     prior_k : frozen discrete scipy.stats distribution, optional
         Uniform on 1..n/2 by default, but not beyond 512 with more than 2,000 points.
-    external_field, n_jobs, random_state, verbose, search
+    fit_intercept, class_prior, search, n_jobs, random_state, verbose
         As in `DistanceNeighborsClassifier`.
 
     Attributes
@@ -52,9 +54,15 @@ class ProbabilisticKNeighborsClassifier(FieldClassifier):
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
         Where X has names that are all text.
+    columns_, encoder_
+        As in `DistanceNeighborsClassifier`.
     posterior_ : nearfield.inference.Posterior
         The posterior of beta and k; ``posterior_.table()`` has the probability of each k.
-    inference_, log_evidence_, log_evidence_error_, external_field_, metric_learner_, priors_
+    inference_, log_evidence_, log_evidence_error_, intercept_, priors_
+        As in `DistanceNeighborsClassifier`.
+    calibration_rows_, calibration_points_, calibration_labels_
+        As in `DistanceNeighborsClassifier`.
+    labels_, metric_space_, metric_learner_
         As in `DistanceNeighborsClassifier`.
     family_ : nearfield.field.NeighborFamily
         The fields over the k-nearest-neighbour graph of the training points, one for each k.
@@ -79,29 +87,33 @@ class ProbabilisticKNeighborsClassifier(FieldClassifier):
         metric: Any = "euclidean",
         metric_params: dict[str, Any] | None = None,
         standardize: bool = True,
+        categorical_features: Any = "from_dtype",
         inference: Any = "auto",
         predictive: str = "joint",
         prior_beta: Any = None,
         prior_k: Any = None,
-        external_field: str = "none",
+        fit_intercept: bool = False,
+        class_prior: ArrayLike | None = None,
+        search: str = "exact",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
-        search: str = "exact",
     ) -> None:
         self.neighborhood = neighborhood
         self.metric = metric
         self.metric_params = metric_params
         self.standardize = standardize
+        self.categorical_features = categorical_features
         self.inference = inference
         self.predictive = predictive
         self.prior_beta = prior_beta
         self.prior_k = prior_k
-        self.external_field = external_field
+        self.fit_intercept = fit_intercept
+        self.class_prior = class_prior
+        self.search = search
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-        self.search = search
 
     @property
     def _kernel(self) -> str:

@@ -9,8 +9,7 @@ from sklearn.utils import check_random_state
 
 from nearfield import inference as nf_inference
 from nearfield.field import FieldFamily
-from nearfield.inference import Priors
-from nearfield.inference._priors import check_priors, default_priors
+from nearfield.inference import Priors, check_priors, default_priors
 
 ENGINES = {
     "path": "PathSampling",

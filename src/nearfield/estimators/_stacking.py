@@ -11,22 +11,45 @@ _LEAST_BARRIER = 1e-6
 
 
 class Fold(NamedTuple):
-    """Which points train and which are held out."""
+    """Which points train, sorted by class, and which are held out."""
 
     training: NDArray[np.intp]
     held_out: NDArray[np.intp]
 
 
-def deal_folds(rng: np.random.Generator, labels: NDArray[np.int64], n_folds: int) -> list[Fold]:
+def deal_folds(
+    rng: np.random.Generator,
+    labels: NDArray[np.int64],
+    n_folds: int,
+    groups: NDArray[np.int64] | None = None,
+) -> list[Fold]:
     """Deal the points, class by class, to folds, so that each fold has its share of each class.
 
-    A class of one point is held out like any other: its fold then trains without it.
+    A class of one point is held out like any other: its fold then trains without it. Points of
+    one group, 0..n_groups-1, go to one fold: groups are dealt by the class that most of their
+    points have.
     """
+    if groups is not None:
+        counts = np.zeros((groups.max() + 1, labels.max() + 1), dtype=np.int64)
+        np.add.at(counts, (groups, labels), 1)
+        dealt = _deal(rng, counts.argmax(axis=1), min(n_folds, len(counts)))
+        number = dealt[groups]
+    else:
+        number = _deal(rng, labels, n_folds)
+    by_class = np.argsort(labels, kind="stable")
+    return [
+        Fold(by_class[number[by_class] != k], np.flatnonzero(number == k))
+        for k in range(int(number.max()) + 1)
+    ]
+
+
+def _deal(rng: np.random.Generator, labels: NDArray[np.int64], n_folds: int) -> NDArray[np.intp]:
+    """Give each label the number of its fold, shape (n,)."""
     shuffled = rng.permutation(len(labels))
     in_order = shuffled[np.argsort(labels[shuffled], kind="stable")]
     number = np.empty(len(labels), dtype=np.intp)
     number[in_order] = np.arange(len(labels)) % n_folds
-    return [Fold(np.flatnonzero(number != k), np.flatnonzero(number == k)) for k in range(n_folds)]
+    return number
 
 
 def stacking_weights(

@@ -4,13 +4,15 @@ Nothing is shown or saved on its own. Matplotlib is imported when something is d
 are those of Okabe and Ito, which colour-blind people can tell apart.
 
 `PosteriorDisplay`, `TraceDisplay` and `RankDisplay` show what was inferred; `LeaveOneOutDisplay`
-how k was chosen; `ClassMapDisplay`, `ReliabilityDisplay` and `InfluenceDisplay` what is predicted,
-how far to trust it, and why. `expected_calibration_error` is the number beside the picture.
+how k was chosen; `ClassMapDisplay`, `ReliabilityDisplay`, `InfluenceDisplay` and
+`ExplanationDisplay` what is predicted, how far to trust it, and why. `expected_calibration_error`
+is the number beside the picture.
 """
 
 from nearfield.plotting.calibration import expected_calibration_error
 from nearfield.plotting.chains import RankDisplay, TraceDisplay
 from nearfield.plotting.class_map import ClassMapDisplay
+from nearfield.plotting.explanation import ExplanationDisplay
 from nearfield.plotting.influence import InfluenceDisplay
 from nearfield.plotting.leave_one_out import LeaveOneOutDisplay
 from nearfield.plotting.posterior import PosteriorDisplay
@@ -18,6 +20,7 @@ from nearfield.plotting.reliability import ReliabilityDisplay
 
 __all__ = [
     "ClassMapDisplay",
+    "ExplanationDisplay",
     "InfluenceDisplay",
     "LeaveOneOutDisplay",
     "PosteriorDisplay",

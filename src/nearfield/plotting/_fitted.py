@@ -39,13 +39,13 @@ class Voice(NamedTuple):
 def voices_of(estimator: Any, X: Any = None) -> list[Voice]:
     """Return the classifiers that a fitted estimator mixes, the weightiest first."""
     final, X = split_pipeline(estimator, X)
-    if hasattr(final, "candidates_"):
+    if hasattr(final, "estimators_"):
         points = None if X is None else np.asarray(X, dtype=np.float64)
-        if points is not None and final.features_ is not None:
-            points = final.features_.transform(points)
+        if points is not None and final.power_transform_ is not None:
+            points = final.power_transform_.transform(points)
         order = np.argsort(-final.weights_, kind="stable")
         return [
-            Voice(float(final.weights_[i]), final.candidates_[i], points)
+            Voice(float(final.weights_[i]), final.estimators_[i], points)
             for i in order
             if final.weights_[i] > 0.0
         ]

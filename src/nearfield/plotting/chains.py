@@ -27,23 +27,35 @@ class TraceDisplay:
     ax_ : ndarray of matplotlib.axes.Axes, shape (2, 2)
         A row for beta, a row for the scale: densities left, traces right.
     figure_ : matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearfield.inference import Posterior
+    >>> from nearfield.plotting import TraceDisplay
+    >>> beta, sigma = np.random.default_rng(0).gamma(4.0, size=(2, 4, 500))
+    >>> display = TraceDisplay(Posterior.from_draws(beta, sigma, "sigma")).plot()
+    >>> display.ax_.shape
+    (2, 2)
     """
 
     posterior: Posterior = field(repr=False)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> Self:
         """Draw the chains of a fitted estimator.
 
         Parameters
         ----------
         estimator : classifier fitted by exchange or the auxiliary variable method
         ax : array of four matplotlib axes, optional
+        **kwargs
+            Passed to the lines of the traces.
         """
-        return cls(voices_of(estimator)[0].posterior).plot(ax=ax)
+        return cls(voices_of(estimator)[0].posterior).plot(ax=ax, **kwargs)
 
-    def plot(self, *, ax: Any = None) -> Self:
-        """Draw, into `ax` if it is given."""
+    def plot(self, *, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw, into `ax` if it is given; keywords go to the lines of the traces."""
         data = _chains(self.posterior)
         axes = _axes(ax, 2, 2, figsize=(9.0, 5.0))
         arviz = _arviz()
@@ -55,7 +67,7 @@ class TraceDisplay:
                 compact=True,
                 chain_prop={"color": _chain_colors(n_chains)},
                 plot_kwargs={"linewidth": 1.2},
-                trace_kwargs={"linewidth": 0.6, "alpha": 0.8},
+                trace_kwargs={"linewidth": 0.6, "alpha": 0.8} | kwargs,
             )
         for row, name in zip(axes, _names(self.posterior), strict=True):
             row[0].set(title=f"Density of {name}", xlabel=name, ylabel="")
@@ -81,23 +93,35 @@ class RankDisplay:
     ax_ : ndarray of matplotlib.axes.Axes, shape (2,)
         For beta and for the scale.
     figure_ : matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearfield.inference import Posterior
+    >>> from nearfield.plotting import RankDisplay
+    >>> beta, sigma = np.random.default_rng(0).gamma(4.0, size=(2, 4, 500))
+    >>> display = RankDisplay(Posterior.from_draws(beta, sigma, "sigma")).plot()
+    >>> display.ax_.shape
+    (2,)
     """
 
     posterior: Posterior = field(repr=False)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> Self:
         """Draw the ranks of the chains of a fitted estimator.
 
         Parameters
         ----------
         estimator : classifier fitted by exchange or the auxiliary variable method
         ax : array of two matplotlib axes, optional
+        **kwargs
+            Passed to the bars of the histograms.
         """
-        return cls(voices_of(estimator)[0].posterior).plot(ax=ax)
+        return cls(voices_of(estimator)[0].posterior).plot(ax=ax, **kwargs)
 
-    def plot(self, *, ax: Any = None) -> Self:
-        """Draw, into `ax` if it is given."""
+    def plot(self, *, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw, into `ax` if it is given; keywords go to the bars of the histograms."""
         data = _chains(self.posterior)
         n_chains = len(self.posterior.beta)
         if n_chains < 2:
@@ -107,7 +131,9 @@ class RankDisplay:
             )
         axes = _axes(ax, 1, 2, figsize=(9.0, 0.8 * n_chains + 1.4)).ravel()
         with _arviz_warnings_ignored():
-            _arviz().plot_rank(data, ax=axes, kind="bars", colors=_chain_colors(n_chains))
+            _arviz().plot_rank(
+                data, ax=axes, kind="bars", colors=_chain_colors(n_chains), bar_kwargs=kwargs
+            )
         for panel, name in zip(axes, _names(self.posterior), strict=True):
             panel.set_title(f"Ranks of {name}")
             panel.set_xlabel("rank among all draws", fontsize="medium")

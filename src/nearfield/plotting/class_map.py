@@ -34,6 +34,17 @@ class ClassMapDisplay:
     ----------
     ax_ : matplotlib.axes.Axes
     figure_ : matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> from nearfield import DistanceNeighborsClassifier
+    >>> from nearfield.datasets import load_iris
+    >>> from nearfield.plotting import ClassMapDisplay
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DistanceNeighborsClassifier(inference="pseudolikelihood").fit(X[:, :2], y)
+    >>> display = ClassMapDisplay.from_estimator(model, X[:, :2], y, grid_resolution=20)
+    >>> display.probabilities.shape
+    (20, 20, 3)
     """
 
     x: NDArray[np.float64] = field(repr=False)
@@ -53,6 +64,7 @@ class ClassMapDisplay:
         response: str = "probability",
         grid_resolution: int = 100,
         ax: Any = None,
+        **kwargs: Any,
     ) -> Self:
         """Draw the map of a fitted classifier over the region of some points.
 
@@ -69,6 +81,8 @@ class ClassMapDisplay:
         grid_resolution : int
             Values of each feature.
         ax : matplotlib axes, optional
+        **kwargs
+            Passed to `matplotlib.axes.Axes.pcolormesh`.
         """
         check_is_fitted(estimator)
         values = np.asarray(X, dtype=np.float64)
@@ -81,24 +95,62 @@ class ClassMapDisplay:
             grid[:, column] = axis.ravel()
         probabilities = estimator.predict_proba(_like(X, grid))
         labels = [names[c] if names else f"feature {c}" for c in columns]
-        display = cls(
+        display = cls.from_predictions(
             axes[0],
             axes[1],
             probabilities.reshape(grid_resolution, grid_resolution, -1),
-            estimator.classes_,
-            (labels[0], labels[1]),
-        ).plot(response=response, ax=ax)
+            classes=estimator.classes_,
+            feature_names=(labels[0], labels[1]),
+            response=response,
+            ax=ax,
+            **kwargs,
+        )
         if y is not None:
             display.add_points(values[:, columns], y)
         return display
+
+    @classmethod
+    def from_predictions(
+        cls,
+        x: ArrayLike,
+        y: ArrayLike,
+        y_prob: ArrayLike,
+        *,
+        classes: ArrayLike | None = None,
+        feature_names: tuple[str, str] = ("feature 0", "feature 1"),
+        response: str = "probability",
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the map of class probabilities over a grid.
+
+        Parameters
+        ----------
+        x, y : array-like, shape (n_x,) and (n_y,)
+            The values of the two features.
+        y_prob : array-like, shape (n_y, n_x, n_classes)
+        classes : array-like, shape (n_classes,), optional
+            0, 1, ... by default.
+        feature_names : tuple of two str
+        response, ax, **kwargs
+            As in `from_estimator`.
+        """
+        x, y, grid = (np.asarray(values, dtype=np.float64) for values in (x, y, y_prob))
+        if grid.ndim != 3 or grid.shape[:2] != (len(y), len(x)):
+            raise ValueError(
+                f"Expected y_prob of shape (n_y, n_x, n_classes) = ({len(y)}, {len(x)}, ...); got "
+                f"shape {grid.shape}. Give one row of probabilities for each place of the grid."
+            )
+        names = np.arange(grid.shape[2]) if classes is None else np.asarray(classes)
+        return cls(x, y, grid, names, feature_names).plot(response=response, ax=ax, **kwargs)
 
     @property
     def entropy(self) -> NDArray[np.float64]:
         """The entropy of the class probabilities in units of log G, shape (n_y, n_x)."""
         return entr(self.probabilities).sum(axis=2) / np.log(len(self.classes))
 
-    def plot(self, *, response: str = "probability", ax: Any = None) -> Self:
-        """Draw, into `ax` if it is given."""
+    def plot(self, *, response: str = "probability", ax: Any = None, **kwargs: Any) -> Self:
+        """Draw, into `ax` if it is given; keywords go to `matplotlib.axes.Axes.pcolormesh`."""
         if response not in RESPONSES:
             raise ValueError(
                 f"Expected response among {RESPONSES}; got response={response!r}. "
@@ -106,11 +158,12 @@ class ClassMapDisplay:
             )
         ax = new_or_given_axes(ax, figsize=(6.5, 5.0))
         if response == "entropy":
-            mesh = ax.pcolormesh(self.x, self.y, self.entropy, cmap="cividis", vmin=0.0, vmax=1.0)
+            style = {"cmap": "cividis", "vmin": 0.0, "vmax": 1.0} | kwargs
+            mesh = ax.pcolormesh(self.x, self.y, self.entropy, **style)
             ax.figure.colorbar(mesh, ax=ax, label="entropy of the prediction / log G")
             ax.set_title("Where the class is uncertain")
         else:
-            self._draw_classes(ax)
+            self._draw_classes(ax, kwargs)
             ax.set_title("Most probable class, paler where less sure")
         ax.set(xlabel=self.feature_names[0], ylabel=self.feature_names[1])
         self.response_, self.ax_, self.figure_ = response, ax, ax.figure
@@ -136,7 +189,7 @@ class ClassMapDisplay:
         self.ax_.legend(handles=drawn, title="class", loc="best", framealpha=0.9)
         return self
 
-    def _draw_classes(self, ax: Any) -> None:
+    def _draw_classes(self, ax: Any, style: dict[str, Any]) -> None:
         """Blend the colour of the top class with white as its probability falls to 1/G."""
         n_classes = len(self.classes)
         top = self.probabilities.argmax(axis=2)
@@ -144,7 +197,7 @@ class ClassMapDisplay:
         strength = 0.75 * np.clip(certainty, 0.0, 1.0)[..., None]
         colors = class_colors(n_classes)
         image = 1.0 - strength * (1.0 - as_rgb(colors)[top])
-        ax.pcolormesh(self.x, self.y, image)
+        ax.pcolormesh(self.x, self.y, image, **style)
         for g in np.unique(top):
             lead = self.probabilities[..., g] - np.delete(self.probabilities, g, axis=2).max(axis=2)
             if lead.min() < 0.0 < lead.max():

@@ -35,6 +35,17 @@ class InfluenceDisplay:
     ----------
     ax_ : matplotlib.axes.Axes
     figure_ : matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> from nearfield import DistanceNeighborsClassifier
+    >>> from nearfield.datasets import load_iris
+    >>> from nearfield.plotting import InfluenceDisplay
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DistanceNeighborsClassifier(inference="pseudolikelihood").fit(X[::2], y[::2])
+    >>> display = InfluenceDisplay.from_estimator(model, X[1:2])
+    >>> display.influence.shape
+    (75,)
     """
 
     influence: NDArray[np.float64] = field(repr=False)
@@ -43,7 +54,9 @@ class InfluenceDisplay:
     probabilities: NDArray[np.float64]
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, *, n_points: int = 12, ax: Any = None) -> Self:
+    def from_estimator(
+        cls, estimator: Any, X: Any, *, n_points: int = 12, ax: Any = None, **kwargs: Any
+    ) -> Self:
         """Draw the influences on the prediction of one point.
 
         Parameters
@@ -53,6 +66,8 @@ class InfluenceDisplay:
         n_points : int
             How many training points to show; the others of each class are summed up.
         ax : matplotlib axes, optional
+        **kwargs
+            Passed to `matplotlib.axes.Axes.barh`.
         """
         if len(X) != 1:
             raise ValueError(
@@ -67,10 +82,10 @@ class InfluenceDisplay:
         influence, labels = final.influence(features)[0], final.labels_
         probabilities = estimator.predict_proba(X)[0]
         display = cls(influence, labels, estimator.classes_, probabilities)
-        return display.plot(n_points=n_points, ax=ax)
+        return display.plot(n_points=n_points, ax=ax, **kwargs)
 
-    def plot(self, *, n_points: int = 12, ax: Any = None) -> Self:
-        """Draw, into `ax` if it is given."""
+    def plot(self, *, n_points: int = 12, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw, into `ax` if it is given; keywords go to `matplotlib.axes.Axes.barh`."""
         if n_points < 1:
             raise ValueError(f"Expected n_points >= 1; got n_points={n_points}. Try 12.")
         order = np.argsort(-np.abs(self.influence), kind="stable")
@@ -86,7 +101,8 @@ class InfluenceDisplay:
         ax = new_or_given_axes(ax, figsize=(7.0, 1.2 + 0.3 * len(names)))
         colors = class_colors(len(self.classes))
         rows = np.arange(len(names))
-        ax.barh(rows, values, color=[colors[g] for g in codes], edgecolor="black", linewidth=0.5)
+        style = {"color": [colors[g] for g in codes], "edgecolor": "black", "linewidth": 0.5}
+        ax.barh(rows, values, **(style | kwargs))
         names = [f"{name} ({self.classes[g]})" for name, g in zip(names, codes, strict=True)]
         ax.set_yticks(rows, names)
         ax.invert_yaxis()

@@ -32,6 +32,16 @@ class LeaveOneOutDisplay:
     ----------
     ax_ : matplotlib.axes.Axes
     figure_ : matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> from nearfield import KNeighborsClassifierCV
+    >>> from nearfield.datasets import load_iris
+    >>> from nearfield.plotting import LeaveOneOutDisplay
+    >>> X, y = load_iris(return_X_y=True)
+    >>> display = LeaveOneOutDisplay.from_estimator(KNeighborsClassifierCV().fit(X, y))
+    >>> display.ax_.get_xlabel()
+    'number of neighbours k'
     """
 
     errors: ArrayLike = field(repr=False)
@@ -47,6 +57,7 @@ class LeaveOneOutDisplay:
         test_errors: ArrayLike | None = None,
         lines: Mapping[str, float] | None = None,
         ax: Any = None,
+        **kwargs: Any,
     ) -> Self:
         """Draw the curve of a fitted `KNeighborsClassifierCV`.
 
@@ -56,6 +67,8 @@ class LeaveOneOutDisplay:
         test_errors : array-like, shape (n_k,), optional
         lines : mapping of str to float, optional
         ax : matplotlib axes, optional
+        **kwargs
+            Passed to `matplotlib.axes.Axes.plot` for the curve.
         """
         final, _ = split_pipeline(estimator)
         if not hasattr(final, "cv_errors_"):
@@ -63,14 +76,14 @@ class LeaveOneOutDisplay:
                 f"Expected an estimator with cv_errors_; got {type(final).__name__}. "
                 "Give a KNeighborsClassifierCV."
             )
-        return cls(final.cv_errors_, final.n_neighbors_, test_errors, lines).plot(ax=ax)
+        return cls(final.cv_errors_, final.n_neighbors_, test_errors, lines).plot(ax=ax, **kwargs)
 
-    def plot(self, *, ax: Any = None) -> Self:
-        """Draw, into `ax` if it is given."""
+    def plot(self, *, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw, into `ax` if it is given; keywords go to the curve, a line of Matplotlib."""
         errors = np.asarray(self.errors, dtype=np.float64)
         ks = np.arange(1, len(errors) + 1)
         ax = new_or_given_axes(ax, figsize=(7.0, 4.5))
-        ax.plot(ks, errors, color=LINE, label="k-nn, leave-one-out")
+        ax.plot(ks, errors, **({"color": LINE, "label": "k-nn, leave-one-out"} | kwargs))
         if self.test_errors is not None:
             test = np.asarray(self.test_errors, dtype=np.float64)
             if test.shape != errors.shape:

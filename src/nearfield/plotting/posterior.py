@@ -56,6 +56,7 @@ class PosteriorDisplay:
         *,
         levels: tuple[float, ...] = (0.5, 0.8, 0.95),
         ax: Any = None,
+        **kwargs: Any,
     ) -> Self:
         """Draw the posterior of a fitted estimator; of a mixture, that of its weightiest part.
 
@@ -65,23 +66,27 @@ class PosteriorDisplay:
         levels : tuple of float
             The share of the posterior inside each contour.
         ax : matplotlib axes, optional
+        **kwargs
+            Passed to `matplotlib.axes.Axes.contour`, or with k to its `pcolormesh`.
         """
         first, *others = voices_of(estimator)
         name = None
         if others:
             name = f"{first.classifier.kernel} kernel, {first.classifier.metric} metric"
             name += f", weight {first.weight:.2f}"
-        return cls(first.posterior, name).plot(levels=levels, ax=ax)
+        return cls(first.posterior, name).plot(levels=levels, ax=ax, **kwargs)
 
-    def plot(self, *, levels: tuple[float, ...] = (0.5, 0.8, 0.95), ax: Any = None) -> Self:
-        """Draw, into `ax` if it is given."""
+    def plot(
+        self, *, levels: tuple[float, ...] = (0.5, 0.8, 0.95), ax: Any = None, **kwargs: Any
+    ) -> Self:
+        """Draw, into `ax` if it is given; keywords go to the contours, or the mesh of k."""
         if not all(0.0 < level < 1.0 for level in levels):
             raise ValueError(f"Expected levels between 0 and 1; got {levels!r}. Try (0.5, 0.95).")
         ax = new_or_given_axes(ax)
         free_corner = "upper right"
         if self.posterior.scale_name == "k":
-            _draw_by_k(ax, self.posterior)
-        elif _draw_contours(ax, self.posterior, sorted(levels)) > 0.0:
+            _draw_by_k(ax, self.posterior, kwargs)
+        elif _draw_contours(ax, self.posterior, sorted(levels), kwargs) > 0.0:
             free_corner = "lower right"
         mean = self.posterior.mean()
         ax.plot(
@@ -101,14 +106,18 @@ class PosteriorDisplay:
         return self
 
 
-def _draw_contours(ax: Any, posterior: Posterior, levels: list[float]) -> float:
+def _draw_contours(
+    ax: Any, posterior: Posterior, levels: list[float], style: dict[str, Any]
+) -> float:
     """Draw, and tell in which direction the contours lean."""
     beta, log_sigma, density = _density(posterior)
     sigma = np.exp(log_sigma)
     heights = _heights(density, levels)
     shades = [(*as_rgb([LINE])[0], alpha) for alpha in np.linspace(0.15, 0.6, len(levels))]
     ax.contourf(beta, sigma, density, levels=[*heights, 2.0 * density.max()], colors=shades)
-    ax.contour(beta, sigma, density, levels=heights, colors=LINE, linewidths=1.2)
+    ax.contour(
+        beta, sigma, density, levels=heights, **({"colors": LINE, "linewidths": 1.2} | style)
+    )
     for level, shade in zip(reversed(levels), shades, strict=True):
         ax.fill_between([], [], color=shade, label=f"{level:.0%} of the posterior")
     is_inside = density >= heights[0]
@@ -170,7 +179,7 @@ def _heights(density: NDArray[np.float64], levels: list[float]) -> list[float]:
     return [float(ordered[np.searchsorted(cumulative, level)]) for level in reversed(levels)]
 
 
-def _draw_by_k(ax: Any, posterior: Posterior) -> None:
+def _draw_by_k(ax: Any, posterior: Posterior, style: dict[str, Any]) -> None:
     """Shade beta for each k, which is whole: contours would cut through values that are none."""
     table = posterior.table()
     is_seen = table > 1e-3 * table.max()
@@ -182,7 +191,8 @@ def _draw_by_k(ax: Any, posterior: Posterior) -> None:
     smooth = np.exp(-0.5 * ((betas[:, None] - beta) / (_BANDWIDTH * spread)) ** 2)
     smooth /= smooth.sum(axis=0)
     mass = np.stack([smooth @ (weight * (k == value)) for value in ks])
-    mesh = ax.pcolormesh(betas, ks, mass / mass.max(), cmap="Blues", vmin=0.0)
+    style = {"cmap": "Blues", "vmin": 0.0} | style
+    mesh = ax.pcolormesh(betas, ks, mass / mass.max(), **style)
     ax.figure.colorbar(mesh, ax=ax, label="density, relative to its peak")
     ax.yaxis.get_major_locator().set_params(integer=True)
 

@@ -34,6 +34,17 @@ class ReliabilityDisplay:
     ----------
     ax_ : matplotlib.axes.Axes
     figure_ : matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> from nearfield import DistanceNeighborsClassifier
+    >>> from nearfield.datasets import load_iris
+    >>> from nearfield.plotting import ReliabilityDisplay
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DistanceNeighborsClassifier(inference="pseudolikelihood").fit(X[::2], y[::2])
+    >>> display = ReliabilityDisplay.from_estimator(model, X[1::2], y[1::2])
+    >>> display.ax_.get_xlabel()
+    'probability of the predicted class'
     """
 
     bins: CalibrationBins
@@ -51,8 +62,9 @@ class ReliabilityDisplay:
         level: float = 0.95,
         name: str | None = None,
         ax: Any = None,
+        **kwargs: Any,
     ) -> Self:
-        """Draw the reliability of a fitted classifier on data that it has not seen.
+        """Draw the reliability of a fitted classifier on data that it was not fitted to.
 
         Parameters
         ----------
@@ -66,26 +78,49 @@ class ReliabilityDisplay:
         name : str, optional
             What the legend calls the model; its class by default.
         ax : matplotlib axes, optional
+        **kwargs
+            Passed to `matplotlib.axes.Axes.errorbar`.
         """
         check_is_fitted(estimator)
-        probabilities = estimator.predict_proba(X)
-        labels = class_codes(estimator.classes_, y)
-        bins = top_label_bins(labels, probabilities, n_bins)
-        return cls(bins, level, name or type(estimator).__name__).plot(ax=ax)
+        return cls.from_predictions(
+            y,
+            estimator.predict_proba(X),
+            classes=estimator.classes_,
+            n_bins=n_bins,
+            level=level,
+            name=name or type(estimator).__name__,
+            ax=ax,
+            **kwargs,
+        )
 
     @classmethod
     def from_predictions(
         cls,
-        labels: ArrayLike,
-        probabilities: ArrayLike,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
         *,
+        classes: ArrayLike | None = None,
         n_bins: int = 10,
         level: float = 0.95,
         name: str | None = None,
         ax: Any = None,
+        **kwargs: Any,
     ) -> Self:
-        """Draw the reliability of probabilities, shape (n, G), of labels 0..G-1, shape (n,)."""
-        return cls(top_label_bins(labels, probabilities, n_bins), level, name).plot(ax=ax)
+        """Draw the reliability of class probabilities.
+
+        Parameters
+        ----------
+        y_true : array-like, shape (n_samples,)
+        y_prob : array-like, shape (n_samples, n_classes)
+        classes : array-like, shape (n_classes,), optional
+            The class of each column, sorted; 0, 1, ... by default.
+        n_bins, level, name, ax, **kwargs
+            As in `from_estimator`.
+        """
+        probabilities = np.asarray(y_prob, dtype=np.float64)
+        labels = y_true if classes is None else class_codes(np.asarray(classes), y_true)
+        bins = top_label_bins(labels, probabilities, n_bins)
+        return cls(bins, level, name).plot(ax=ax, **kwargs)
 
     def interval(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         r"""Give the interval of the frequency in each bin, as (lower, upper), shape (n_bins,).
@@ -99,8 +134,8 @@ class ReliabilityDisplay:
         upper = beta_distribution.ppf(1.0 - tail, n_true + 0.5, n_false + 0.5)
         return np.where(n_true == 0, 0.0, lower), np.where(n_false == 0, 1.0, upper)
 
-    def plot(self, *, ax: Any = None, color: str = LINE) -> Self:
-        """Draw, into `ax` if it is given."""
+    def plot(self, *, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw, into `ax` if it is given; keywords go to `matplotlib.axes.Axes.errorbar`."""
         check_level(self.level)
         is_new = ax is None
         ax = new_or_given_axes(ax, figsize=(5.5, 5.0))
@@ -109,16 +144,16 @@ class ReliabilityDisplay:
         lower, upper = self.interval()
         frequency = self.bins.frequency
         label = f"{self.name}\n" if self.name else ""
-        ax.errorbar(
-            self.bins.confidence,
-            frequency,
-            yerr=[frequency - lower, upper - frequency],
-            fmt="o-",
-            color=color,
-            capsize=3,
-            linewidth=1.2,
-            label=f"{label}calibration error {self.bins.expected_error:.3f}",
-        )
+        style = {
+            "marker": "o",
+            "linestyle": "-",
+            "color": LINE,
+            "capsize": 3,
+            "linewidth": 1.2,
+            "label": f"{label}calibration error {self.bins.expected_error:.3f}",
+        } | kwargs
+        bars = [frequency - lower, upper - frequency]
+        ax.errorbar(self.bins.confidence, frequency, yerr=bars, **style)
         for x, y, count in zip(self.bins.confidence, lower, self.bins.n_points, strict=True):
             ax.annotate(
                 f"{count}",
@@ -128,7 +163,7 @@ class ReliabilityDisplay:
                 ha="center",
                 va="top",
                 fontsize="small",
-                color=color,
+                color=style["color"],
             )
         ax.set(
             xlabel="probability of the predicted class",

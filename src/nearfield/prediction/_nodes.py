@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from nearfield.inference import Posterior
 from nearfield.prediction._quadrature import Floats, cells, gauss_nodes, lagrange_basis
+from nearfield.prediction.class_prior import multiply_odds
 from nearfield.prediction.kernels.softmax import mean_softmax, node_softmax
 
 _N_EXACT = 32  # a posterior of as many nodes or fewer is taken as it is
@@ -123,18 +124,24 @@ class PosteriorNodes:
         node_softmax(support, self.sample, external_field, values)
         return values
 
-    def quantiles(self, support: Floats, external_field: Floats, levels: Floats) -> Floats:
-        """Give quantiles of the class probabilities, shape (n_levels, m, G)."""
+    def quantiles(
+        self,
+        support: Floats,
+        external_field: Floats,
+        levels: Floats,
+        odds: Floats | None = None,
+    ) -> Floats:
+        """Give quantiles of the class probabilities, shape (n_levels, m, G).
+
+        `odds`, shape (G,), multiply the odds of the classes: see `class_odds`.
+        """
         n_values = len(external_field) * len(self.sample.betas)
         n_rows = max(1, _VALUES_AT_ONCE // n_values)
-        return np.concatenate(
-            [
-                np.quantile(self.sample_probabilities(some, external_field), levels, axis=2)
-                for start in range(0, len(support), n_rows)
-                for some in [support[start : start + n_rows]]
-            ],
-            axis=1,
-        )
+        parts = []
+        for start in range(0, len(support), n_rows):
+            values = self.sample_probabilities(support[start : start + n_rows], external_field)
+            parts.append(np.quantile(multiply_odds(values, odds), levels, axis=2))
+        return np.concatenate(parts, axis=1)
 
     @property
     def mean_betas(self) -> Floats:

@@ -71,11 +71,14 @@ class FieldPredictor(ABC):
         """
         return self.nodes.mean(self.support(points), self.external_field)
 
-    def quantiles(self, points: Any, levels: ArrayLike) -> Floats:
+    def quantiles(self, points: Any, levels: ArrayLike, odds: Floats | None = None) -> Floats:
         """Give quantiles of the class probabilities over the posterior, (n_levels, m, G)."""
-        return self.nodes.quantiles(self.support(points), self.external_field, np.asarray(levels))
+        support = self.support(points)
+        return self.nodes.quantiles(support, self.external_field, np.asarray(levels), odds)
 
-    def interval(self, points: Any, level: float = 0.95) -> tuple[Floats, Floats]:
+    def interval(
+        self, points: Any, level: float = 0.95, odds: Floats | None = None
+    ) -> tuple[Floats, Floats]:
         """Bound each class probability, as the parameters vary by the posterior.
 
         Equal-tailed quantiles at a few hundred nodes that share the posterior evenly.
@@ -86,6 +89,8 @@ class FieldPredictor(ABC):
             As for `probabilities`.
         level : float
             The posterior probability of the interval, between 0 and 1.
+        odds : ndarray, shape (G,), optional
+            Factors of the classes' odds: see `class_odds`.
 
         Returns
         -------
@@ -93,7 +98,7 @@ class FieldPredictor(ABC):
         """
         check_level(level)
         tail = 0.5 * (1.0 - level)
-        lower, upper = self.quantiles(points, (tail, 1.0 - tail))
+        lower, upper = self.quantiles(points, (tail, 1.0 - tail), odds)
         return lower, upper
 
     def influence(self, points: Any) -> Floats:

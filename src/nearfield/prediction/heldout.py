@@ -10,7 +10,7 @@ the conditional of the field of the other folds' points and this one: exactly wh
 uses. The same terms, averaged over the posterior, are the densities that stacking needs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.inference import Posterior
+from nearfield.inference import Posterior, Priors
 from nearfield.prediction.kernels.heldout import (
     beta_masses,
     harmonic_means,
@@ -26,7 +26,6 @@ from nearfield.prediction.kernels.heldout import (
     held_out_support,
     kernel_totals,
     log_conditionals,
-    take_energies,
 )
 from nearfield.prediction.kernels.intercepts import fit_intercepts
 
@@ -51,6 +50,7 @@ class HeldOutFold(NamedTuple):
     rows : ndarray of int, shape (m,)
         Which of all n points are held out.
     training_labels : ndarray of int, shape (n_training,)
+        Sorted, so that the sum over a class is one loop.
     training_distances : ndarray, shape (n_training, n_training)
     distances : ndarray, shape (m, n_training)
         Both of double or single precision.
@@ -60,71 +60,6 @@ class HeldOutFold(NamedTuple):
     training_labels: NDArray[np.int64]
     training_distances: NDArray[np.floating]
     distances: NDArray[np.floating]
-
-
-class TrainingEnergies:
-    r"""Training points as the kernels need them: sorted by class, and -log kernels at rate one.
-
-    As float32: what follows from them is good to 1e-5.
-
-    Parameters
-    ----------
-    labels : ndarray of int, shape (n,)
-    distances : ndarray, shape (n, n)
-    kernel : {"gaussian", "exponential"}
-    n_classes : int
-    """
-
-    def __init__(
-        self,
-        labels: NDArray[np.int64],
-        distances: NDArray[np.floating],
-        kernel: str,
-        n_classes: int,
-    ) -> None:
-        self.kernel = kernel
-        self.order = np.argsort(labels, kind="stable")
-        self.class_starts = np.searchsorted(labels[self.order], np.arange(n_classes + 1))
-        self.among = self._energies(distances, self.order)
-
-    def of(self, distances: NDArray[np.floating]) -> NDArray[np.float32]:
-        """Give the energies of distances to the training points, shape (m, n)."""
-        return self._energies(distances, np.arange(len(distances)))
-
-    def at(self, sigmas: Floats) -> "EnergySums":
-        """Sum over the training points at given scales."""
-        rates = kernel_rate(self.kernel, sigmas)
-        n_points = len(self.order)
-        nearest = np.empty(n_points, dtype=np.float32)
-        totals = np.empty((len(rates), n_points), dtype=np.float32)
-        kernel_totals(self.among, rates, nearest, totals)
-        return EnergySums(self, rates, nearest, totals)
-
-    def _energies(
-        self, distances: NDArray[np.floating], rows: NDArray[np.intp]
-    ) -> NDArray[np.float32]:
-        return take_energies(distances, rows, self.order, self.kernel == "gaussian")
-
-
-class EnergySums(NamedTuple):
-    """What the support of other points needs to know of the training points at given scales."""
-
-    energies: TrainingEnergies
-    rates: Floats
-    nearest: NDArray[np.float32]
-    totals: NDArray[np.float32]
-
-    def fill(self, out: NDArray[np.float32], rows: NDArray[np.intp], support: Floats) -> None:
-        """Fill in the support of points, given their energies, in rows of (n_scales, all, G)."""
-        starts = self.energies.class_starts
-        held_out_support(out, self.nearest, self.totals, starts, self.rates, rows, support)
-
-    def support(self, distances: Floats) -> Floats:
-        """Give the support of each class for new points, shape (m, n_scales, G)."""
-        rows = np.arange(len(distances))
-        support = np.empty((len(self.rates), len(rows), len(self.energies.class_starts) - 1))
-        self.fill(self.energies.of(distances), rows, support)
-        return np.ascontiguousarray(support.transpose(1, 0, 2))
 
 
 def kernel_rate(kernel: str, sigma: Floats) -> Floats:
@@ -159,10 +94,46 @@ class HeldOutPrior(NamedTuple):
     max_sigma: float
     sd_alpha: float = 0.0
 
+    @classmethod
+    def from_priors(cls, priors: Priors, sd_alpha: float = 0.0) -> "HeldOutPrior":
+        """Take the default priors of a family."""
+        return cls(float(priors.beta.kwds["scale"]), float(priors.scale.args[1]), sd_alpha)
+
     def log_density(self, log_sigmas: Floats, betas: Floats) -> Floats:
         """Give the log density of (log sigma, log beta)."""
         log_beta = np.log(2.0 / self.sd_beta) - _LOG_ROOT_TAU - 0.5 * (betas / self.sd_beta) ** 2
         return log_beta + np.log(betas) + log_sigmas - np.log(self.max_sigma)
+
+
+class _Part(NamedTuple):
+    """A fold as the kernels need it: -log kernels at rate one, as float32, good to 1e-5."""
+
+    among: NDArray[np.float32]
+    out: NDArray[np.float32]
+    class_starts: NDArray[np.int64]
+    rows: NDArray[np.intp]
+
+    @classmethod
+    def from_fold(cls, fold: HeldOutFold, kernel: str, n_classes: int) -> "_Part":
+        starts = np.searchsorted(fold.training_labels, np.arange(n_classes + 1))
+        among, out = (_energies(d, kernel) for d in (fold.training_distances, fold.distances))
+        return cls(among, out, starts, fold.rows)
+
+    def fill(self, rates: Floats, support: Floats) -> None:
+        """Fill in the support of the held-out points at some rates, in rows of (n_rates, n, G)."""
+        nearest = np.empty(len(self.among), dtype=np.float32)
+        totals = np.empty((len(rates), len(self.among)), dtype=np.float32)
+        kernel_totals(self.among, rates, nearest, totals)
+        held_out_support(self.out, nearest, totals, self.class_starts, rates, self.rows, support)
+
+
+def _energies(distances: NDArray[np.floating], kernel: str) -> NDArray[np.float32]:
+    """Give -log kernels at a rate of one: d^2 / 2, or d."""
+    energies = distances.astype(np.float32)
+    if kernel == "gaussian":
+        energies *= energies
+        energies *= np.float32(0.5)
+    return energies
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,13 +155,8 @@ class HeldOutField:
     n_classes: int
 
     @cached_property
-    def _parts(self) -> list[tuple[TrainingEnergies, NDArray[np.float32], NDArray[np.intp]]]:
-        """Of each fold: the training points, the energies of the others, and which they are."""
-        parts = []
-        for rows, labels, among, out in self.folds:
-            energies = TrainingEnergies(labels, among, self.kernel, self.n_classes)
-            parts.append((energies, energies.of(out), rows))
-        return parts
+    def _parts(self) -> list[_Part]:
+        return [_Part.from_fold(fold, self.kernel, self.n_classes) for fold in self.folds]
 
     def support(self, sigmas: Floats) -> Floats:
         """Give the support of each class for each point when it is held out.
@@ -201,41 +167,74 @@ class HeldOutField:
             Good to 1e-5.
         """
         support = np.empty((len(sigmas), len(self.labels), self.n_classes))
-        for energies, out, rows in self._parts:
-            energies.at(sigmas).fill(out, rows, support)
+        for part in self._parts:
+            part.fill(kernel_rate(self.kernel, sigmas), support)
         return support
 
     def infer(self, prior: HeldOutPrior, scale_range: tuple[float, float]) -> HeldOutPosterior:
-        """Integrate over (log beta, log sigma) on a grid placed where a scan found mass.
+        """Integrate over beta and sigma: see `infer_on_grid`."""
+        return infer_on_grid(self.support, self.labels, self.n_classes, prior, scale_range)
 
-        An approximation: the midpoint rule with 9 x 5 nodes, whose error on a posterior with
-        one mode is at most a fifth of its standard deviation. The external field is the most
-        probable one at the best sigma of the scan.
 
-        Parameters
-        ----------
-        prior : HeldOutPrior
-        scale_range : (float, float)
-            Where to look for sigma.
-        """
-        scan = _midpoints(np.log(scale_range), _N_SCAN_SCALES)
-        log_masses, betas = np.empty(_N_SCAN_SCALES), np.empty(_N_SCAN_SCALES)
-        scanned, precision = self.support(np.exp(scan)), prior.sd_beta**-2
-        beta_masses(scanned, self.labels, precision, _BETA_RANGE[1], log_masses, betas)
-        log_masses += scan  # sigma is uniform, log sigma is not
-        alpha, best = np.zeros(self.n_classes), int(np.argmax(log_masses))
-        if prior.sd_alpha > 0.0:
-            fit_intercepts(
-                scanned[best], self.labels, prior.sd_alpha**-2, precision, betas[best], alpha
-            )
-        log_sigmas = _midpoints(_heavy_range(scan, log_masses[None])[0], _N_SCALES)
-        support = self.support(np.exp(log_sigmas))
-        grid = _BetaGrid.around(support, self.labels, alpha, prior.sd_beta)
-        log_terms = np.empty((*grid.betas.shape, len(self.labels)))
-        log_conditionals(support, self.labels, alpha, grid.betas, log_terms)
-        log_cell = np.log(grid.steps * (log_sigmas[1] - log_sigmas[0]))[:, None]
-        log_prior = prior.log_density(log_sigmas[:, None], grid.betas)
-        return _summarize(log_sigmas, grid.betas, log_terms, log_prior + log_cell, alpha)
+def infer_on_grid(
+    supports: Callable[[Floats], Floats],
+    labels: NDArray[np.int64],
+    n_classes: int,
+    prior: HeldOutPrior,
+    scale_range: tuple[float, float],
+) -> HeldOutPosterior:
+    """Integrate over (log beta, log sigma) on a grid placed where a scan found mass.
+
+    An approximation: the midpoint rule with 9 x 5 nodes, whose error on a posterior with one mode
+    is at most a fifth of its standard deviation. The external field is the most probable one at
+    the best sigma of the scan.
+
+    Parameters
+    ----------
+    supports : callable
+        Takes rising sigmas and gives the support of each class, shape (n_sigmas, n, G).
+    labels : ndarray of int, shape (n,)
+    n_classes : int
+    prior : HeldOutPrior
+    scale_range : (float, float)
+        Where to look for sigma.
+    """
+    low, high = scale_range
+    scan = _midpoints(np.log([low, min(high, prior.max_sigma)]), _N_SCAN_SCALES)
+    log_masses, betas = np.empty(_N_SCAN_SCALES), np.empty(_N_SCAN_SCALES)
+    scanned, precision = supports(np.exp(scan)), prior.sd_beta**-2
+    beta_masses(scanned, labels, precision, _BETA_RANGE[1], log_masses, betas)
+    log_masses += scan  # sigma is uniform, log sigma is not
+    alpha, best = np.zeros(n_classes), int(np.argmax(log_masses))
+    if prior.sd_alpha > 0.0:
+        fit_intercepts(scanned[best], labels, prior.sd_alpha**-2, precision, betas[best], alpha)
+    log_sigmas = _midpoints(_heavy_range(scan, log_masses[None])[0], _N_SCALES)
+    support = supports(np.exp(log_sigmas))
+    grid = _BetaGrid.around(support, labels, alpha, prior.sd_beta)
+    log_terms = np.empty((*grid.betas.shape, len(labels)))
+    log_conditionals(support, labels, alpha, grid.betas, log_terms)
+    log_cell = np.log(grid.steps * (log_sigmas[1] - log_sigmas[0]))[:, None]
+    log_prior = prior.log_density(log_sigmas[:, None], grid.betas)
+    return _summarize(log_sigmas, grid.betas, log_terms, log_prior + log_cell, alpha)
+
+
+def average_posteriors(found: Sequence[HeldOutPosterior]) -> HeldOutPosterior:
+    """Average over several draws of folds: a mixture of posteriors, and all their densities."""
+    if len(found) == 1:
+        return found[0]
+    posteriors = [each.posterior for each in found]
+    posterior = Posterior.from_nodes(
+        np.concatenate([each.beta for each in posteriors]),
+        np.concatenate([each.scale for each in posteriors]),
+        np.concatenate([each.weight for each in posteriors]) / len(found),
+        "sigma",
+        log_evidence=float(np.mean([each.log_evidence for each in posteriors])),
+    )
+    return HeldOutPosterior(
+        posterior,
+        np.concatenate([each.log_densities for each in found]),
+        np.mean([each.external_field for each in found], axis=0),
+    )
 
 
 class _BetaGrid(NamedTuple):

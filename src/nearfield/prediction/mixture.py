@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nearfield.prediction._predictor import FieldPredictor
+from nearfield.prediction.class_prior import multiply_odds
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +31,9 @@ class Mixture(NamedTuple):
         parts = zip(self.weights, self.predictors, points, strict=True)
         return np.sum([weight * each.probabilities(some) for weight, each, some in parts], axis=0)
 
-    def quantiles(self, points: Sequence[Any], levels: ArrayLike) -> Floats:
+    def quantiles(
+        self, points: Sequence[Any], levels: ArrayLike, odds: Floats | None = None
+    ) -> Floats:
         """Give quantiles of the class probabilities, over models and their parameters.
 
         Returns
@@ -38,11 +41,15 @@ class Mixture(NamedTuple):
         quantiles : ndarray, shape (n_levels, m, G)
         """
         supports = [each.support(some) for each, some in zip(self.predictors, points, strict=True)]
-        return mixture_quantiles(self.weights, self.predictors, supports, levels)
+        return mixture_quantiles(self.weights, self.predictors, supports, levels, odds)
 
 
 def mixture_quantiles(
-    weights: Floats, models: Sequence[Any], supports: Sequence[Floats], levels: ArrayLike
+    weights: Floats,
+    models: Sequence[Any],
+    supports: Sequence[Floats],
+    levels: ArrayLike,
+    odds: Floats | None = None,
 ) -> Floats:
     """Give quantiles of the class probabilities over several models, shape (n_levels, m, G).
 
@@ -53,6 +60,8 @@ def mixture_quantiles(
         Each with `nodes` and `external_field`.
     supports : sequence of ndarray, shape (m, n_scales, G)
     levels : array-like
+    odds : ndarray, shape (G,), optional
+        Factors of the classes' odds: see `class_odds`.
     """
     pairs = zip(weights, models, strict=True)
     masses = np.concatenate([weight * each.nodes.sample.weights for weight, each in pairs])
@@ -65,7 +74,8 @@ def mixture_quantiles(
             each.nodes.sample_probabilities(support[rows], each.external_field)
             for each, support in zip(models, supports, strict=True)
         ]
-        quantiles[:, rows] = weighted_quantiles(np.concatenate(values, axis=2), masses, levels)
+        reweighted = multiply_odds(np.concatenate(values, axis=2), odds)
+        quantiles[:, rows] = weighted_quantiles(reweighted, masses, levels)
     return quantiles
 
 

@@ -1,16 +1,15 @@
 """The smallest values of a row: a bound found by counting, then a sort of the few below it."""
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 
+from nearfield._compile import compilable, compiled
 from nearfield._vector import ANY_ORDER
 
 _MOST_COUNTS = 40
 _MOST_IN_A_BUCKET = 32
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def bound_of_smallest(row, k, guess):
     """Find a value with at least k of a row at or below it, and not many more unless they tie.
 
@@ -37,7 +36,7 @@ def bound_of_smallest(row, k, guess):
     return high
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
+@compiled(fastmath=ANY_ORDER)
 def count_below(row, bound):
     """Count the values at or below a bound."""
     count = 0.0
@@ -46,7 +45,7 @@ def count_below(row, bound):
     return count
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def sorted_below(row, bound, places, buckets, counts):
     """Note the places of the values at or below a bound, smallest first; of equals the first.
 
@@ -96,14 +95,14 @@ def sorted_below(row, bound, places, buckets, counts):
     return n_found
 
 
-@register_jitable
+@compilable
 def bucket_of(value, smallest, scale, n_buckets):
     """Find the bucket of a value; whatever is no number goes to the last."""
     place = (value - smallest) * scale
     return int(place) if place < n_buckets else n_buckets - 1
 
 
-@register_jitable
+@compilable
 def insert_in_order(row, places, n_places):
     """Sort places by their values, which are nearly in order."""
     for f in range(1, n_places):

@@ -1,12 +1,12 @@
 """Votes of the k nearest neighbours."""
 
 import numpy as np
-from numba import njit
 
+from nearfield._compile import compiled
 from nearfield.estimators.kernels.selection import bound_of_smallest, sorted_below
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def count_votes(distances, labels, k, votes):
     """Add up, for each row of distances, the labels of its k smallest; of equals the first.
 

@@ -5,33 +5,16 @@ tell. Training points come sorted by class, so that the sum over a class is one 
 """
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 
-from nearfield._vector import ANY_ORDER, exp_of
-from nearfield._vector32 import exp32_of
+from nearfield._compile import compilable, compiled
+from nearfield._vector import ANY_ORDER, exp32_of, exp_of
 from nearfield.distances.kernels.scaled_field import best_beta, sum32_of
 
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
 _FAR, _LARGEST_EXPONENT = np.float32(3e38), np.float32(80.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def take_energies(distances, rows, columns, is_squared):
-    r"""Give what -log kernels are at a rate of one, :math:`e = d^2/2` or :math:`e = d`.
-
-    Of some rows and columns, as float32.
-    """
-    energies = np.empty((rows.shape[0], columns.shape[0]), dtype=np.float32)
-    for i in range(rows.shape[0]):
-        from_row = distances[rows[i]]
-        for j in range(columns.shape[0]):
-            d = np.float64(from_row[columns[j]])
-            energies[i, j] = 0.5 * d * d if is_squared else d
-    return energies
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def kernel_totals(among, rates, nearest, totals):
     r"""Sum the kernel over the other training points, relative to the nearest of them.
 
@@ -53,7 +36,7 @@ def kernel_totals(among, rates, nearest, totals):
             totals[q, j] = sum_of_kernel(among[j], nearest[j], np.float32(rates[q]))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def held_out_support(out, nearest, totals, class_starts, rates, rows, support):
     r"""Fill in the support of each class for held-out points.
 
@@ -95,7 +78,7 @@ def held_out_support(out, nearest, totals, class_starts, rates, rows, support):
                 sums[g] = sums[g] / total + sum32_of(kernel[class_starts[g] : class_starts[g + 1]])
 
 
-@register_jitable
+@compilable
 def fill_plain_totals(nearest, totals, rate, plain_totals):
     """Fill in totals that are not relative to the nearest; tell if none is near underflow."""
     largest = _ZERO
@@ -105,14 +88,14 @@ def fill_plain_totals(nearest, totals, rate, plain_totals):
     return largest < _LARGEST_EXPONENT
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def fill_shares32(kernel, plain_totals, unit):
     r"""Replace kernels, times a unit, by :math:`\kappa / (T + \kappa)`: no exp for each of them."""
     for j in range(kernel.shape[0]):
         kernel[j] /= kernel[j] + unit * plain_totals[j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
+@compiled(fastmath=ANY_ORDER)
 def sum_of_kernel(energies, smallest, rate):
     """Add up exp(-rate x what energies have above the smallest)."""
     total = _ZERO
@@ -121,14 +104,14 @@ def sum_of_kernel(energies, smallest, rate):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def fill_kernel32(energies, smallest, rate, kernel):
     """Fill in exp(-rate x what energies have above the smallest)."""
     for j in range(kernel.shape[0]):
         kernel[j] = exp32_of(rate * (smallest - energies[j]))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def fill_back32(energies, nearest, totals, rate, kernel):
     r"""Fill in how much training points listen to a held-out one, :math:`1/(1 + T/\kappa)`."""
     for j in range(kernel.shape[0]):
@@ -136,7 +119,7 @@ def fill_back32(energies, nearest, totals, rate, kernel):
         kernel[j] = _ONE / (_ONE + totals[j] * exp32_of(gap))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER | {"nnan"})
+@compiled(fastmath=ANY_ORDER | {"nnan"})
 def smallest32_of(values):
     """Find the smallest value."""
     smallest = values[0]
@@ -145,7 +128,7 @@ def smallest32_of(values):
     return smallest
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def beta_masses(support, labels, precision, max_beta, log_masses, betas):
     """Fill in the best beta > 0 at each scale, and the log mass around it (Laplace).
 
@@ -164,7 +147,7 @@ def beta_masses(support, labels, precision, max_beta, log_masses, betas):
         betas[q] = beta
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def log_conditionals(support, labels, alpha, betas, log_terms):
     """Fill in the log conditionals of the labels, shape (n_scales, n_betas, n).
 
@@ -192,14 +175,14 @@ def log_conditionals(support, labels, alpha, betas, log_terms):
                 log_terms[s, b, i] = -np.log(total[b])
 
 
-@register_jitable
+@compilable
 def add_odds(gain, shift, betas, total):
     """Add exp(beta x gain + shift), cut off where it would be no number."""
     for b in range(betas.shape[0]):
         total[b] += exp_of(min(betas[b] * gain + shift, 700.0))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def heavy_ranges(log_densities, reach, n_fine, ends):
     """Find where log densities, known at equally spaced places, are near their maximum.
 
@@ -243,7 +226,7 @@ def heavy_ranges(log_densities, reach, n_fine, ends):
         ends[r, 1] = (high + 0.5) / n_fine if high < n_pieces else n_places - 0.5
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def harmonic_means(log_terms, weights, log_means):
     """Fill in the log harmonic mean of each term over weighted nodes.
 
@@ -265,14 +248,14 @@ def harmonic_means(log_terms, weights, log_means):
         log_means[i] = lowest[i] - np.log(total[i])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def keep_smaller(values, smallest):
     """Replace what is larger than the value in its place."""
     for i in range(values.shape[0]):
         smallest[i] = min(smallest[i], values[i])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def add_inverses(log_values, lowest, weight, total):
     """Add weight / value, relative to one over the lowest."""
     for i in range(total.shape[0]):

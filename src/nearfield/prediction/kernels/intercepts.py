@@ -1,9 +1,8 @@
 """The external field that labels make most probable, given the support of their classes."""
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 
+from nearfield._compile import compilable, compiled
 from nearfield._vector import exp_of
 
 _MAX_STEPS = 20
@@ -12,7 +11,7 @@ _LEAST_BETA = 0.05
 _TOLERANCE = 1e-3
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def fit_intercepts(support, labels, precision, precision_beta, beta, alpha):
     r"""Maximise over the external field alpha and beta > 0 by Newton's method.
 
@@ -63,7 +62,7 @@ def fit_intercepts(support, labels, precision, precision_beta, beta, alpha):
     return beta
 
 
-@register_jitable
+@compilable
 def add_derivatives(support, labels, alpha, beta, slope, curvature):
     """Add the slope of the log likelihood in (alpha, beta), and minus its curvature."""
     n_points, n_classes = support.shape
@@ -95,7 +94,7 @@ def add_derivatives(support, labels, alpha, beta, slope, curvature):
         curvature[n_classes, n_classes] += square - mean * mean
 
 
-@register_jitable
+@compilable
 def solve_in_place(matrix, vector):
     """Solve for a positive definite matrix by elimination; the vector becomes the solution."""
     size = vector.shape[0]

@@ -5,15 +5,14 @@ to its class from the first scale on that is larger than its distance.
 """
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 
+from nearfield._compile import compilable, compiled
 from nearfield._vector import bits_of
 
 _CELLS_A_SCALE = 8
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def fill_in_weights(distances, scales, epsilon, gains, outside):
     r"""Tabulate the in-weights of a new point, both of shape (n, n_scales).
 
@@ -37,7 +36,7 @@ def fill_in_weights(distances, scales, epsilon, gains, outside):
             gains[j, s] = 1.0 / (normalizer + 1.0) - outside[j, s]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def radius_support(distances, labels, class_sizes, search, gains, outside, epsilon, support):
     """Fill in the support of each class at every scale.
 
@@ -78,14 +77,14 @@ def radius_support(distances, labels, class_sizes, search, gains, outside, epsil
                 support[i, s, g] = kernel / normalizer + received[g, s]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def add_to(sums, values):
     """Add values to sums in place: a loop from zero on, which vector instructions take."""
     for s in range(sums.shape[0]):
         sums[s] += values[s]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def search_table(scales):
     """Prepare to search among rising scales, which are larger than zero.
 
@@ -107,7 +106,7 @@ def search_table(scales):
     return scales, starts, first_cell, shift
 
 
-@register_jitable(inline="always")
+@compilable(inline="always")
 def entry_of(distance, scales, starts, first_cell, shift):
     """Find the first scale that is larger than a distance, which the last one is."""
     s = starts[max((bits_of(distance) >> shift) - first_cell, 0)]

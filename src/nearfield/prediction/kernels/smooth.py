@@ -5,16 +5,15 @@ rate = sigma. Training points come sorted by class, so that the sum over a class
 """
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 
+from nearfield._compile import compilable, compiled
 from nearfield._vector import ANY_ORDER, exp_of, smallest_of
 
 _SAFE = 300.0  # exp(-300): squares, and products with the number of points, are normal numbers
 _LARGEST_EXPONENT = 700.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def training_totals(distances, rates, is_squared, log_totals, nearest):
     r"""Sum the kernel over the other training points, relative to the nearest of them.
 
@@ -36,7 +35,7 @@ def training_totals(distances, rates, is_squared, log_totals, nearest):
             log_totals[q, j] = np.log(sum_of(kernel))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def log_kernel_sums(distances, rates, is_squared, log_sums):
     """Fill in the log of the kernel summed over all training points, shape (m, n_rates)."""
     kernel = np.empty(distances.shape[1])
@@ -48,7 +47,7 @@ def log_kernel_sums(distances, rates, is_squared, log_sums):
             log_sums[i, q] = np.log(sum_of(kernel)) - rates[q] * power
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def smooth_support(
     distances, order, class_starts, rates, is_squared, nearest, log_totals, is_joint, support
 ):
@@ -91,7 +90,7 @@ def smooth_support(
                         support[i, q, g] += sum_of(kernel[class_starts[g] : class_starts[g + 1]])
 
 
-@register_jitable
+@compilable
 def prepare_totals(rates, is_squared, nearest, log_totals):
     """Compute T_j, and tell at which rates all of them are far from underflow."""
     back = np.empty_like(log_totals)
@@ -105,7 +104,7 @@ def prepare_totals(rates, is_squared, nearest, log_totals):
     return back, is_safe
 
 
-@register_jitable
+@compilable
 def take_row(distances, order, is_squared, row, powers):
     """Copy a row in the order of the classes, with its powers; return the smallest distance."""
     for j in range(order.shape[0]):
@@ -115,7 +114,7 @@ def take_row(distances, order, is_squared, row, powers):
     return smallest_of(row)
 
 
-@register_jitable
+@compilable
 def add_up(kernel, back, class_starts, is_joint, support):
     """Fill in the support of one point at one scale from its kernel values."""
     total = 0.0
@@ -129,14 +128,14 @@ def add_up(kernel, back, class_starts, is_joint, support):
             support[g] += sum_of_shares(kernel[start:stop], back[start:stop])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def fill_kernel(powers, rate, kernel):
     """Fill in exp(-rate d^p)."""
     for j in range(kernel.shape[0]):
         kernel[j] = exp_of(-rate * powers[j])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def fill_ratio(row, reference, rate, is_squared, kernel):
     """Fill in kappa(d) / kappa(reference), which no scale makes 0/0; the reference is nearest."""
     if is_squared:
@@ -148,7 +147,7 @@ def fill_ratio(row, reference, rate, is_squared, kernel):
             kernel[j] = exp_of(-rate * (row[j] - reference))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def fill_back(row, nearest, log_totals, rate, is_squared, kernel):
     r"""Fill in the in-weights of the new point, :math:`1 / (1 + Z_j/\kappa_j)`."""
     for j in range(kernel.shape[0]):
@@ -158,7 +157,7 @@ def fill_back(row, nearest, log_totals, rate, is_squared, kernel):
         kernel[j] = 1.0 / (1.0 + exp_of(min(gap + log_totals[j], _LARGEST_EXPONENT)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
+@compiled(fastmath=ANY_ORDER)
 def sum_of(values):
     """Add up values."""
     total = 0.0
@@ -167,7 +166,7 @@ def sum_of(values):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
+@compiled(fastmath=ANY_ORDER)
 def sum_of_shares(kernel, back):
     r"""Add up :math:`\kappa_j / (T_j + \kappa_j)`."""
     total = 0.0

@@ -1,15 +1,14 @@
 """Class probabilities from the support of new points, at nodes of (beta, scale)."""
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 
+from nearfield._compile import compilable, compiled
 from nearfield._vector import ANY_ORDER, exp_of
 
 _LARGEST_LOGIT = 600.0  # its exp, times any number of classes, is finite
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def mean_softmax(support, nodes, external_field, probabilities):
     r"""Average the class probabilities over weighted nodes.
 
@@ -34,7 +33,7 @@ def mean_softmax(support, nodes, external_field, probabilities):
             probabilities[i, g] = dot(total, odds[g])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def node_softmax(support, nodes, external_field, probabilities):
     """Fill in the class probabilities at every node, shape (m, G, n_nodes)."""
     total = np.empty(nodes.betas.shape[0])
@@ -45,7 +44,7 @@ def node_softmax(support, nodes, external_field, probabilities):
             odds[g] /= total
 
 
-@register_jitable
+@compilable
 def fill_odds(support, nodes, external_field, odds, total):
     """Fill in the odds of the classes at each node, and their sum.
 
@@ -71,7 +70,7 @@ def fill_odds(support, nodes, external_field, odds, total):
         total[r] += odds[0, r]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
+@compiled(fastmath=ANY_ORDER)
 def fill_logits(support, g, places, coefficients, betas, constant, logits):
     """Fill in the logit of class g against the first one at each node."""
     for r in range(betas.shape[0]):
@@ -82,14 +81,14 @@ def fill_logits(support, g, places, coefficients, betas, constant, logits):
         logits[r] = constant + betas[r] * difference
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def raise_to(logits, largest):
     """Keep the largest logit of each node."""
     for r in range(logits.shape[0]):
         largest[r] = logits[r] if logits[r] > largest[r] else largest[r]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def exponentiate(logits, total):
     """Replace logits by their exponentials, and add these to the total."""
     for r in range(logits.shape[0]):
@@ -97,7 +96,7 @@ def exponentiate(logits, total):
         total[r] += logits[r]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=ANY_ORDER)
+@compiled(fastmath=ANY_ORDER)
 def dot(first, second):
     """Add up products."""
     total = 0.0
