@@ -33,7 +33,8 @@ def _scaled(*steps: Any) -> Any:
     return make_pipeline(StandardScaler(), *steps)
 
 
-def _nearfield(shape: Shape, seed: int) -> Any:
+def nearfield(shape: Shape, seed: int) -> Any:
+    """Make the recommended classifier, without settings."""
     from nearfield import NearfieldClassifier
 
     return NearfieldClassifier(random_state=seed)
@@ -48,16 +49,17 @@ def _distance(kernel: str) -> Maker:
     return make
 
 
-def _knn(shape: Shape, seed: int) -> Any:
+def knn(shape: Shape, seed: int) -> Any:
+    """Make k-nn with k by leave-one-out."""
     from nearfield import KNeighborsClassifierCV
 
-    return KNeighborsClassifierCV()
+    return KNeighborsClassifierCV(random_state=seed)
 
 
 def _calibrated_knn(shape: Shape, seed: int) -> Any:
     from sklearn.calibration import CalibratedClassifierCV
 
-    return CalibratedClassifierCV(_knn(shape, seed), method="sigmoid", cv=shape.n_folds)
+    return CalibratedClassifierCV(knn(shape, seed), method="sigmoid", cv=shape.n_folds)
 
 
 def _nca(shape: Shape, seed: int) -> Any:
@@ -67,7 +69,7 @@ def _nca(shape: Shape, seed: int) -> Any:
     # As wide as there are points, it would separate any labels: components of 99% first.
     first = [PCA(0.99)] if shape.n_features >= shape.n_points else []
     nca = NeighborhoodComponentsAnalysis(random_state=seed, max_iter=100)
-    return _scaled(*first, nca, _knn(shape, seed))
+    return _scaled(*first, nca, knn(shape, seed))
 
 
 def _gaussian_process(shape: Shape, seed: int) -> Any:
@@ -113,11 +115,11 @@ def _discriminant(shape: Shape, seed: int) -> Any:
 
 METHODS: Mapping[str, Maker] = MappingProxyType(
     {
-        "nearfield": _nearfield,
+        "nearfield": nearfield,
         "d-nn1": _distance("gaussian"),
         "d-nn2": _distance("radius"),
         "d-nn3": _distance("exponential"),
-        "k-nn": _knn,
+        "k-nn": knn,
         "k-nn, calibrated": _calibrated_knn,
         "NCA + k-nn": _nca,
         "Gaussian process": _gaussian_process,
@@ -137,14 +139,14 @@ class OutOfBagForest(ClassifierMixin, BaseEstimator):
     ----------
     n_estimators : int
     leaf_sizes : sequence of int
-    random_state : int
+    random_state : int, RandomState or None
     """
 
     def __init__(
         self,
         n_estimators: int = 300,
         leaf_sizes: tuple[int, ...] = (1, 3, 5),
-        random_state: int = 0,
+        random_state: Any = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.leaf_sizes = leaf_sizes

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,8 @@ from threadpoolctl import threadpool_limits
 from nearfield import DistanceNeighborsClassifier, NearfieldClassifier
 from nearfield.benchmark.methods import METHODS, Maker, Shape
 from nearfield.benchmark.problems import PROBLEMS, Data, Problem
+from nearfield.benchmark.table_methods import LARGE_METHODS, TABLE_METHODS, installed
+from nearfield.benchmark.tables import LARGE, MIXED
 from nearfield.datasets import stratified_split
 from nearfield.reproduction.metrics import point_losses
 from nearfield.runs import Result, Store, Unit, run_units, watched
@@ -31,6 +34,17 @@ class Suite(NamedTuple):
 
     problems: tuple[Problem, ...] = PROBLEMS
     methods: Mapping[str, Maker] = METHODS
+
+
+PARTS: Mapping[str, Suite] = MappingProxyType(
+    {
+        "numeric": Suite(),
+        "mixed": Suite(MIXED, TABLE_METHODS),
+        "large": Suite(LARGE, {name: TABLE_METHODS[name] for name in LARGE_METHODS}),
+    }
+)
+"""The parts of the benchmark: small tables of numbers, small tables with categories and missing
+values, and large tables."""
 
 
 def run_benchmark(
@@ -76,9 +90,9 @@ def run_benchmark(
     """
     suite = suite or Suite()
     names = _chosen([problem.name for problem in suite.problems], problems, "problems")
-    makers = {
-        name: suite.methods[name] for name in _chosen(list(suite.methods), methods, "methods")
-    }
+    makers = installed(
+        {name: suite.methods[name] for name in _chosen(list(suite.methods), methods, "methods")}
+    )
     loaded = []
     for problem in suite.problems:
         if problem.name in names:
@@ -145,10 +159,15 @@ def _run_method(
         # One core, as the goals have it, and no warning that would stop a long run.
         with threadpool_limits(limits=1), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            record |= _measure(model, X[train], y[train], X[test], y[test])
+            record |= _measure(model, _rows(X, train), y[train], _rows(X, test), y[test])
     except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
         record["failure"] = f"{type(error).__name__}: {error}"
     return record
+
+
+def _rows(X: Any, rows: Any) -> Any:
+    """Take rows of an array or of a data frame."""
+    return X.iloc[rows].reset_index(drop=True) if hasattr(X, "iloc") else X[rows]
 
 
 @cache
@@ -158,7 +177,7 @@ def _warm_up() -> None:
     for kernel in ("gaussian", "radius"):
         model = DistanceNeighborsClassifier(kernel, inference="pseudolikelihood").fit(X, y)
         model.predict_proba(X)
-    NearfieldClassifier().fit(X, y).predict_proba(X)
+    NearfieldClassifier(random_state=0).fit(X, y).predict_proba(X)
 
 
 def _measure(model, X, y, new_X, new_y) -> dict[str, float]:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from nearfield import __version__
-from nearfield.cli import _run, benchmark, evaluate, fit, predict, reproduce
+from nearfield.cli import _run, benchmark, evaluate, explain, fit, predict, report, reproduce
 
 __all__ = ["app", "main"]
 
@@ -48,7 +48,9 @@ def _before_any_command(
 
 app.command("fit")(fit.fit)
 app.command("predict")(predict.predict)
+app.command("explain")(explain.explain)
 app.command("evaluate")(evaluate.evaluate)
+app.command("report")(report.report)
 app.command("reproduce")(reproduce.reproduce)
 app.command("benchmark")(benchmark.benchmark)
 

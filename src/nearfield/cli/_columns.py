@@ -1,7 +1,7 @@
 """From a table to features and labels: which columns and rows are used, and as what."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _N_SHOWN = 5
+_EMPTY = "it is empty"
 _MOSTLY = 0.5  # with more numbers than this, a column of text is one of numbers that needs mending
 _ID_WORDS = re.compile(
     r"(?:^|[^a-z])(id|nr|no|number|index|sample|code|barcode|scan|name)(?![a-z])"
@@ -31,7 +32,9 @@ class Roles(NamedTuple):
     id, groups : str, optional
     ignored, used : sequence of str
         Columns to leave out; columns to keep although they look like identifiers.
-    one_hot, drops_missing : bool
+    categorical : sequence of str
+        Columns of numbers that stand for categories.
+    drops_missing : bool
     """
 
     target: str
@@ -39,7 +42,7 @@ class Roles(NamedTuple):
     groups: str | None = None
     ignored: Sequence[str] = ()
     used: Sequence[str] = ()
-    one_hot: bool = False
+    categorical: Sequence[str] = ()
     drops_missing: bool = False
 
 
@@ -49,79 +52,92 @@ class Training(NamedTuple):
     Attributes
     ----------
     features : DataFrame
-        Numbers as float64, text as object.
+        Numbers as float64, categories as text.
     target : ndarray, shape (n,)
-    text_columns : list of str
-        The columns of `features` to encode.
     groups : ndarray, shape (n,), or None
+    ids : ndarray, shape (n,)
+        The names of the samples, or the numbers of their rows.
+    id_name : str
+        What these are.
     """
 
     features: "pd.DataFrame"
     target: NDArray[Any]
-    text_columns: list[str]
     groups: NDArray[Any] | None
+    ids: NDArray[Any]
+    id_name: str
 
 
 def training_data(frame: "pd.DataFrame", roles: Roles) -> Training:
     """Take a table apart into features and the column to predict."""
     others = [name for name in (roles.id, roles.groups) if name is not None]
-    for name in [roles.target, *others, *roles.ignored, *roles.used]:
+    for name in [roles.target, *others, *roles.ignored, *roles.used, *roles.categorical]:
         require_columns(frame, [name])
     frame = _with_class(frame, roles.target)
     candidates = frame.drop(columns={roles.target, *others, *roles.ignored} - set(roles.used))
-    features = candidates.drop(columns=_left_out(candidates, roles.used))
+    used = {*roles.used, *roles.categorical}
+    features = candidates.drop(columns=_left_out(candidates, used))
     if features.shape[1] == 0:
         raise ValueError(
             f"Expected at least one column of features besides the target {roles.target!r}; got "
             "none. Supply the features too."
         )
-    text_columns = [name for name in features.columns if not is_numeric(features[name])]
-    for name in text_columns:
-        if not roles.one_hot or _is_mostly_numbers(features[name]) or _holds_dates(features[name]):
-            raise ValueError(_no_numbers(features[name], len(text_columns) - 1))
-    features = complete_rows(features, drops_missing=roles.drops_missing)
+    texts = [name for name in features.columns if not is_numeric(features[name])]
+    for name in set(texts) - set(roles.categorical):
+        if not _is_category(features[name]):
+            raise ValueError(
+                f"Expected numbers, or text of few values, in column {name!r}; "
+                f"{_example(features[name])}. {_remedy(features[name])}"
+            )
+    features = usable_rows(features, drops_missing=roles.drops_missing)
     frame = frame.loc[features.index]
     groups = None if roles.groups is None else frame[roles.groups].astype(str).to_numpy()
-    labels = _labels(frame[roles.target])
-    return Training(_as_features(features, text_columns), labels, text_columns, groups)
+    labels = class_labels(frame[roles.target])
+    ids = frame.index if roles.id is None else frame[roles.id]
+    features = _as_features(features, [*texts, *roles.categorical])
+    return Training(features, labels, groups, ids.to_numpy(), roles.id or "row")
 
 
 def prediction_data(
     frame: "pd.DataFrame",
-    columns: list[str],
-    categories: dict[str, list[str]],
+    columns: Mapping[str, str],
+    categories: Mapping[str, Sequence[str]],
     *,
     drops_missing: bool = False,
 ) -> "pd.DataFrame":
     """Take the columns that a model was fitted on out of a table, in their order.
 
-    `categories` holds, for each column that the model encodes, the values that it knows.
+    `columns` says what the model took each for, and `categories` which levels it knows.
     """
-    frame = same_numbers(frame, columns)
-    require_columns(frame, columns)
-    features = frame[columns]
-    for name in columns:
-        if name not in categories and not is_numeric(features[name]):
+    frame = same_numbers(frame, list(columns))
+    require_columns(frame, list(columns))
+    features = frame[list(columns)]
+    for name, kind in columns.items():
+        if kind in ("number", "boolean") and not is_numeric(features[name]):
             raise ValueError(
                 f"Expected numbers in column {name!r}, as in the data that the model was fitted "
                 f"to; {_example(features[name])}. {_remedy(features[name])}"
             )
-    converted = _as_features(complete_rows(features, drops_missing=drops_missing), list(categories))
+    features = usable_rows(features, drops_missing=drops_missing)
+    empty = features.index[features.isna().all(axis=1)]
+    if len(empty):
+        note(
+            f"{counted(len(empty), 'row')} without any of the model's features "
+            f"({numbered(empty)}): the class is a guess, whatever its probability."
+        )
+    converted = _as_features(features, [n for n, kind in columns.items() if "category" in kind])
     for name, known in categories.items():
-        is_new = ~converted[name].isin(known).to_numpy()
-        if is_new.any():
-            row = int(np.argmax(is_new))
-            raise ValueError(
-                f"Expected column {name!r} to hold a value that the model was fitted to "
-                f"({listed(known)}); row {converted.index[row]} holds "
-                f"{converted[name].iloc[row]!r}. "
-                "Leave out such rows, or fit the model to data that has them."
+        new = converted.loc[~converted[name].isin(known) & converted[name].notna(), name]
+        if len(new):
+            note(
+                f"column {name!r} holds values that the model was not fitted to in "
+                f"{counted(len(new), 'row')} ({listed(sorted(set(new)))}): they tell nothing."
             )
     return converted
 
 
-def complete_rows(features: "pd.DataFrame", *, drops_missing: bool) -> "pd.DataFrame":
-    """Leave out rows with missing values where that is wanted; refuse them otherwise."""
+def usable_rows(features: "pd.DataFrame", *, drops_missing: bool) -> "pd.DataFrame":
+    """Leave out rows with missing values where that is wanted; refuse infinite numbers."""
     is_missing = features.isna()
     if drops_missing:
         is_complete = ~is_missing.any(axis=1)
@@ -136,16 +152,11 @@ def complete_rows(features: "pd.DataFrame", *, drops_missing: bool) -> "pd.DataF
             lost = features.index[~is_complete]
             note(f"left out {counted(len(lost), 'row')} with missing values ({numbered(lost)}).")
         features = features[is_complete]
-    else:
-        _refuse_places(
-            is_missing, "missing", "Fill them in, pass --missing drop to leave out those rows, or"
-        )
-    infinite = features.select_dtypes("number").isin([np.inf, -np.inf])
-    _refuse_places(infinite, "infinite", "Mend them, or")
+    _refuse_places(features.select_dtypes("number").isin([np.inf, -np.inf]), "infinite")
     return features
 
 
-def _refuse_places(flags: "pd.DataFrame", kind: str, remedy: str) -> None:
+def _refuse_places(flags: "pd.DataFrame", kind: str) -> None:
     rows, columns = np.nonzero(flags.to_numpy())
     if len(rows) == 0:
         return
@@ -156,7 +167,7 @@ def _refuse_places(flags: "pd.DataFrame", kind: str, remedy: str) -> None:
     more = f"; and {len(rows) - _N_SHOWN:,} more" if len(rows) > _N_SHOWN else ""
     raise ValueError(
         f"Expected a finite value everywhere; {kind} in {'; '.join(places)}{more} (row 1 is the "
-        f"first below the header). {remedy} leave out such a column (--ignore)."
+        "first below the header). Mend them, or leave out such a column (--ignore)."
     )
 
 
@@ -171,20 +182,21 @@ def _with_class(frame: "pd.DataFrame", target: str) -> "pd.DataFrame":
     return frame[has_class]
 
 
-def _left_out(features: "pd.DataFrame", used: Sequence[str]) -> list[str]:
+def _left_out(features: "pd.DataFrame", used: Collection[str]) -> list[str]:
     """Name the columns that are empty or tell rows apart, and say so."""
     left_out = []
     for name in features.columns:
         reason = None if name in used else _reason_to_leave_out(features[name])
         if reason is not None:
             left_out.append(name)
-            note(f"left out column {name!r}: {reason}. Pass --feature {name!r} to use it.")
+            as_id = "" if reason == _EMPTY else f"--id {name!r} to name the samples by it, or "
+            note(f"left out column {name!r}: {reason}. Pass {as_id}--feature {name!r} to use it.")
     return left_out
 
 
 def _reason_to_leave_out(column: "pd.Series") -> str | None:
     if column.isna().all():
-        return "it is empty"
+        return _EMPTY
     if len(column) < 3 or column.isna().any() or not column.is_unique:
         return None
     if not is_numeric(column):
@@ -201,15 +213,22 @@ def _reason_to_leave_out(column: "pd.Series") -> str | None:
     return None
 
 
-def _as_features(features: "pd.DataFrame", text_columns: list[str]) -> "pd.DataFrame":
-    kinds = {name: object if name in text_columns else np.float64 for name in features.columns}
-    converted = features.astype(kinds)
-    for name in text_columns:
-        converted[name] = converted[name].map(str).astype(object)
-    return converted
+def _as_features(features: "pd.DataFrame", categories: Sequence[str]) -> "pd.DataFrame":
+    """Give categories as text, in which a number is written one way, and the rest as float64."""
+    import pandas as pd
+
+    converted = {}
+    for name in features.columns:
+        column = features[name]
+        if name not in categories:
+            converted[name] = column.astype(np.float64)
+            continue
+        text = column.map(lambda v: f"{v:.15g}" if isinstance(v, float) else str(v).strip())
+        converted[name] = text.astype(object).where(column.notna(), None)
+    return pd.DataFrame(converted, index=features.index)
 
 
-def _labels(column: "pd.Series") -> NDArray[Any]:
+def class_labels(column: "pd.Series") -> NDArray[Any]:
     """Give the classes as numbers, booleans or text; the estimators refuse what are no classes."""
     if not is_numeric(column):
         return column.map(str).str.strip().to_numpy(dtype=str)
@@ -219,12 +238,10 @@ def _labels(column: "pd.Series") -> NDArray[Any]:
     return values.astype(np.int64) if is_whole and (np.abs(values) < 2**53).all() else values
 
 
-def _no_numbers(column: "pd.Series", n_others: int) -> str:
-    others = f" (and {n_others} more of text)" if n_others else ""
-    return (
-        f"Expected numbers in column {str(column.name)!r}{others}; {_example(column)}. "
-        f"{_remedy(column)}"
-    )
+def _is_category(column: "pd.Series") -> bool:
+    """Tell whether text is of few values, and is neither dates nor numbers that need mending."""
+    is_other = _is_mostly_numbers(column) or _holds_dates(column)
+    return not is_other and column.nunique() <= max(column.notna().sum() / 2, 20)
 
 
 def _example(column: "pd.Series") -> str:
@@ -249,11 +266,10 @@ def _remedy(column: "pd.Series") -> str:
             if is_limit
             else "Replace them by numbers"
         )
-        return f"{what}, or empty those cells and pass --missing drop; or pass --ignore {name}."
-    if column.nunique() > max(len(column) / 2, 2):
-        return f"If it names the samples, pass --id {name}; otherwise --ignore {name}."
+        return f"{what}, or empty those cells; or pass --ignore {name}."
     return (
-        f"Pass --one-hot to turn each of its values into a column of its own, or --ignore {name}."
+        f"If it names the samples, pass --id {name}; if it holds categories, --categorical {name}; "
+        f"otherwise --ignore {name}."
     )
 
 

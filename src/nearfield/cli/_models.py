@@ -3,8 +3,11 @@
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
 
+_MAX_GROUPED = 2_000  # rows that are held out in folds
 _KERNELS = {
     "dnn1": "gaussian",
     "dnn2": "radius",
@@ -66,11 +69,13 @@ def classifier(settings: Settings) -> Any:
         )
     metric: dict[str, Any] = {} if settings.metric is None else {"metric": settings.metric}
     if model is Model.KNN:
-        return nearfield.KNeighborsClassifierCV(**metric, n_jobs=settings.n_jobs)
+        return nearfield.KNeighborsClassifierCV(
+            **metric, n_jobs=settings.n_jobs, random_state=settings.seed
+        )
     if model is Model.NEARFIELD:
         metrics: dict[str, Any] = {} if settings.metric is None else {"metrics": (settings.metric,)}
         return nearfield.NearfieldClassifier(
-            **metrics, random_state=settings.seed, n_jobs=settings.n_jobs
+            **metrics, n_jobs=settings.n_jobs, random_state=settings.seed
         )
     common = metric | {
         "inference": str(settings.inference or Inference.AUTO),
@@ -83,39 +88,30 @@ def classifier(settings: Settings) -> Any:
     return nearfield.DistanceNeighborsClassifier(_KERNELS[model], **common)
 
 
-def with_encoding(final: Any, columns: list[str], text_columns: list[str]) -> Any:
-    """Put the encoding of text before a classifier; without any, it is left as it is."""
-    from sklearn.compose import ColumnTransformer
-    from sklearn.pipeline import Pipeline
-    from sklearn.preprocessing import OneHotEncoder
+def fold_options(
+    final: Any, groups: NDArray[Any] | None, rows: NDArray[np.bool_] | slice = slice(None)
+) -> dict[str, Any]:
+    """Give what `fit` takes beside features and classes: groups, if the model holds points out."""
+    from sklearn.utils.validation import has_fit_parameter
 
-    if not text_columns:
-        return final
-    numbers = [name for name in columns if name not in text_columns]
-    steps = [
-        ("numbers", "passthrough", numbers),
-        ("text", OneHotEncoder(sparse_output=False), text_columns),
-    ]
-    encoder = ColumnTransformer(steps, sparse_threshold=0.0, verbose_feature_names_out=False)
-    return Pipeline([("columns", encoder), ("classifier", final)])
+    if groups is None or not has_fit_parameter(final, "groups"):
+        return {}
+    if len(groups[rows]) > _MAX_GROUPED:
+        return {}
+    return {"groups": groups[rows]}
 
 
 def final_step(fitted: Any) -> Any:
-    """Give the classifier of a model that may encode text before it."""
+    """Give the classifier of a model that may be a pipeline from Python."""
     from sklearn.pipeline import Pipeline
 
     return fitted[-1] if isinstance(fitted, Pipeline) else fitted
 
 
-def known_categories(encoder: Any) -> dict[str, list[str]]:
-    """Give, for each column that a fitted encoder turns into several, the values it knows."""
-    for name, transformer, columns in encoder.transformers_:
-        if name == "text":
-            return {
-                column: [str(value) for value in values]
-                for column, values in zip(columns, transformer.categories_, strict=True)
-            }
-    return {}
+def known_categories(final: Any) -> dict[str, list[str]]:
+    """Give, for each category of the table that a model was fitted to, the levels it knows."""
+    codes = final.encoder_.codes_ if getattr(final, "encoder_", None) is not None else []
+    return {code.name: code.levels.tolist() for code in codes if "category" in code.kind}
 
 
 def simple_settings(final: Any) -> dict[str, Any]:

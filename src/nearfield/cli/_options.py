@@ -11,8 +11,9 @@ MAX_GIGABYTES = 2.0
 
 
 class Missing(StrEnum):
-    """What to do with rows that have missing values, instead of refusing them."""
+    """What to do with rows that have missing values."""
 
+    KEEP = "keep"
     DROP = "drop"
 
 
@@ -69,6 +70,15 @@ Id = Annotated[
         show_default=False,
     ),
 ]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        "--groups",
+        metavar="COLUMN",
+        help="Rows with the same value, such as replicates of one sample, stay in one fold.",
+        show_default=False,
+    ),
+]
 Ignored = Annotated[
     list[str] | None,
     typer.Option(
@@ -88,12 +98,8 @@ Features = Annotated[
     ),
 ]
 MissingValues = Annotated[
-    Missing | None,
-    typer.Option(
-        "--missing",
-        help="Leave out rows with missing values, which are refused otherwise.",
-        show_default=False,
-    ),
+    Missing,
+    typer.Option("--missing", help="Keep rows with missing values, or leave them out."),
 ]
 Sheet = Annotated[
     str | None,
@@ -108,9 +114,15 @@ MaxSize = Annotated[
 Force = Annotated[
     bool, typer.Option("--force", help="Replace an input, or a file of another kind.")
 ]
-OneHot = Annotated[
-    bool,
-    typer.Option("--one-hot", help="Turn every column of text into one column for each value."),
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--categorical",
+        metavar="COLUMN",
+        help="A column of numbers that stand for categories, as text does; may be given more than "
+        "once.",
+        show_default=False,
+    ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="One seed gives one answer.")]
 Jobs = Annotated[

@@ -34,6 +34,13 @@ def benchmark(
     jobs: Annotated[
         int, typer.Option(help="Runs at a time; times are measured best with one.")
     ] = 1,
+    part: Annotated[
+        str,
+        typer.Option(
+            help="numeric: small tables of numbers; mixed: small tables with categories and "
+            "missing values; large: tables of 5,000 to 50,000 rows."
+        ),
+    ] = "numeric",
     seed: Annotated[int, typer.Option(min=0, help="Of splits and draws.")] = 1000,
     document: Annotated[
         Path | None, typer.Option(help="Also write the report to this Markdown file.")
@@ -42,15 +49,17 @@ def benchmark(
         bool, typer.Option("--report-only", help="Run nothing; report what is in the folder.")
     ] = False,
 ) -> str:
-    """Compare the recommended classifier with its peers on fourteen data sets.
+    """Compare the recommended classifier with its peers on data sets of three kinds.
 
     Error, log loss, Brier score, calibration error and time over stratified splits. A run that was
     stopped goes on where it was.
 
     Example: nearfield benchmark --quick
     """
-    from nearfield.benchmark import mean_ranks, read_results, run_benchmark, write_report
+    from nearfield.benchmark import PARTS, mean_ranks, read_results, run_benchmark, write_report
 
+    if part not in PARTS:
+        raise typer.BadParameter(f"{part!r} is not among {list(PARTS)}.", param_hint="'--part'")
     if report_only:
         results = read_results(out)
     else:
@@ -63,9 +72,10 @@ def benchmark(
             data_home=data,
             n_jobs=jobs,
             verbose=1,
+            suite=PARTS[part],
         )
     if document is not None:
-        write_report(results, document)
+        write_report(results, document, part)
     ranks = mean_ranks(results, "log_loss")
     lines = [f"{name:<22}{rank:5.2f}" for name, rank in ranks.items()]
     return "Mean rank in log loss\n" + "\n".join(lines) + "\n"

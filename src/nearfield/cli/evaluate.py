@@ -1,7 +1,6 @@
-"""``nearfield evaluate``: how good a model would be on new rows, beside two that everyone knows."""
+"""``nearfield evaluate``: how good a model would be on new rows, beside methods everyone knows."""
 
-import time
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
@@ -15,13 +14,19 @@ from nearfield.cli._models import (
     Model,
     Settings,
     classifier,
+    fold_options,
     simple_settings,
-    with_encoding,
 )
 from nearfield.cli._progress import progress
+from nearfield.cli._report_files import check_report_folder, write_report
 from nearfield.cli._run import one_line_errors, result_on_stdout
 from nearfield.cli._tables import read_table, source_name
 from nearfield.cli._words import counted, note, table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from nearfield.report import Predictions
 
 _LOSSES = {
     "error": "error",
@@ -51,22 +56,25 @@ def evaluate(
     folds: Annotated[
         int, typer.Option("--folds", min=2, help="Parts that each serve once as the test.")
     ] = 10,
-    groups: Annotated[
+    groups: _options.Groups = None,
+    report: Annotated[
         str | None,
         typer.Option(
-            "--groups",
-            metavar="COLUMN",
-            help="Rows with the same value, such as replicates of one sample, stay in one fold.",
+            "--report",
+            metavar="FOLDER",
+            help="Write a page about the data and the model, report.html, and the predictions, "
+            "predictions.csv, into this folder.",
             show_default=False,
         ),
     ] = None,
     id: _options.Id = None,
     ignore: _options.Ignored = None,
     feature: _options.Features = None,
-    one_hot: _options.OneHot = False,
-    missing: _options.MissingValues = None,
+    categorical: _options.Categorical = None,
+    missing: _options.MissingValues = _options.Missing.KEEP,
     sheet: _options.Sheet = None,
     max_size: _options.MaxSize = _options.MAX_GIGABYTES,
+    force: _options.Force = False,
     seed: _options.Seed = 0,
     jobs: _options.Jobs = None,
     json: _options.Json = False,
@@ -74,24 +82,23 @@ def evaluate(
     """Estimate by cross-validation how well a model predicts new rows.
 
     Gives the error, the log loss, the Brier score and the expected calibration error of the
-    model, beside those of k-nn (k by leave-one-out) and logistic regression (its penalty by
+    model, beside those of k-nn (k by leave-one-out), logistic regression (its penalty by
+    cross-validation) and, for spectra and other wide tables, PLS-DA (its components by
     cross-validation) on the same folds.
 
-    Example: `nearfield evaluate iris.csv --target species`
+    Example: `nearfield evaluate iris.csv --target species --report iris`
     """
+    if report is not None:
+        check_report_folder(report, force=force)
     settings = Settings(model, metric, inference, seed, n_jobs=None)  # the folds run in parallel
     methods = {str(model): classifier(settings)}
     frame = read_table(data, sheet=sheet, max_bytes=_options.to_bytes(max_size))
     drops_missing = missing is _options.Missing.DROP
-    roles = Roles(target, id, groups, ignore or [], feature or [], one_hot, drops_missing)
+    roles = Roles(target, id, groups, ignore or [], feature or [], categorical or [], drops_missing)
     training = training_data(frame, roles)
     split = _folds(training.target, training.groups, folds, seed)
-    methods |= _peers(
-        seed, is_knn=model is Model.KNN, smallest=int(np.bincount(split.labels).min())
-    )
-    results = {
-        name: _cross_validate(name, final, training, split, jobs) for name, final in methods.items()
-    }
+    methods |= _peers(training.features, split.labels, seed, is_knn=model is Model.KNN)
+    predictions = _cross_validate(methods, training, split, jobs)
     n_folds = int(split.test_fold.max()) + 1
     account = {
         "data": source_name(data),
@@ -101,8 +108,11 @@ def evaluate(
         "n_folds": n_folds,
         "seed": seed,
         "settings": simple_settings(methods[str(model)]),
-        "results": results,
+        "results": {name: _result(each, split) for name, each in predictions.items()},
     }
+    if report is not None:
+        final = methods[str(model)]
+        account["written"] = _write_report(report, final, training, split, predictions, account)
     return to_json(account) if json else _for_people(account)
 
 
@@ -132,67 +142,103 @@ def _folds(target: NDArray[Any], groups: NDArray[Any] | None, n_folds: int, seed
     return _Folds(labels.astype(np.int64), classes, test_fold)
 
 
-def _peers(seed: int, *, is_knn: bool, smallest: int) -> dict[str, Any]:
+def _peers(
+    features: "pd.DataFrame", labels: NDArray[np.int64], seed: int, *, is_knn: bool
+) -> dict[str, Any]:
     """Make the methods to compare with, tuned as a careful user would."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
 
     import nearfield
+    from nearfield.benchmark import one_hot
+    from nearfield.report import PLSDiscriminantAnalysis
 
-    inner = StratifiedKFold(min(5, max(2, smallest - 1)), shuffle=True, random_state=seed)
-    logistic = GridSearchCV(
-        make_pipeline(StandardScaler(), LogisticRegression(solver="newton-cg", max_iter=1_000)),
+    n_inner = min(5, max(2, int(np.bincount(labels).min()) - 1))
+    inner = StratifiedKFold(n_inner, shuffle=True, random_state=seed)
+    peers = {} if is_knn else {"k-nn": nearfield.KNeighborsClassifierCV(random_state=seed)}
+    peers["logistic regression"] = GridSearchCV(
+        one_hot(LogisticRegression(solver="newton-cg", max_iter=1_000)),
         {"logisticregression__C": 10.0 ** np.arange(-3, 4)},
         scoring="neg_log_loss",
         cv=inner,
     )
-    peers = {} if is_knn else {"k-nn": nearfield.KNeighborsClassifierCV()}
-    return peers | {"logistic regression": logistic}
+    if _is_wide(features):
+        peers["PLS-DA"] = GridSearchCV(
+            PLSDiscriminantAnalysis(),
+            {"n_components": [2, 4, 6, 8, 12, 16, 24]},
+            scoring="neg_log_loss",
+            cv=inner,
+        )
+    return peers
+
+
+def _is_wide(features: "pd.DataFrame") -> bool:
+    """Tell whether a table is one of spectra, or has more columns than rows: numbers throughout."""
+    from nearfield.report import feature_axis
+
+    is_complete = features.select_dtypes("number").notna().sum().sum() == features.size
+    is_wide = features.shape[1] >= len(features) or feature_axis(features.columns) is not None
+    return bool(is_complete and is_wide)
 
 
 def _cross_validate(
-    name: str, final: Any, training: Training, split: _Folds, n_jobs: int | None
-) -> dict[str, Any]:
-    """Predict every row by a model that has not seen it, and average the losses."""
-    from joblib import Parallel, delayed
+    methods: dict[str, Any], training: Training, split: _Folds, n_jobs: int | None
+) -> "dict[str, Predictions]":
+    """Predict every row by models that have not seen it."""
+    from nearfield.report import cross_validate
 
-    from nearfield.reproduction.metrics import point_losses
-
-    started = time.perf_counter()
-    whole = with_encoding(final, list(training.features.columns), training.text_columns)
-    tests = [np.flatnonzero(split.test_fold == fold) for fold in range(split.test_fold.max() + 1)]
-    parts = Parallel(n_jobs, return_as="generator")(
-        delayed(_predict_fold)(whole, training.features, split.labels, test) for test in tests
-    )
-    probabilities = np.empty((len(split.labels), len(split.classes)))
-    with progress(name, len(tests)) as advance:
-        for test, part in zip(tests, parts, strict=True):
-            probabilities[test] = part
-            advance()
-    result: dict[str, Any] = dict(point_losses(probabilities, split.labels))
-    by_fold = [point_losses(probabilities[test], split.labels[test]) for test in tests]
-    for loss in ("error", "log_loss"):
-        spread = np.std([losses[loss] for losses in by_fold], ddof=1)
-        result[f"{loss}_se"] = float(spread / np.sqrt(len(tests)))
-    confusion = np.zeros((len(split.classes),) * 2, dtype=np.int64)
-    np.add.at(confusion, (split.labels, probabilities.argmax(axis=1)), 1)
-    return result | {"confusion": confusion, "seconds": time.perf_counter() - started}
+    n_folds = int(split.test_fold.max()) + 1
+    what = f"{counted(n_folds, 'fold')} of {counted(len(methods), 'method')}"
+    with progress(what, n_folds * len(methods)) as advance:
+        return cross_validate(
+            methods,
+            training.features,
+            split.labels,
+            split.test_fold,
+            fit_options=lambda method, rows: fold_options(method, training.groups, rows),
+            n_jobs=n_jobs,
+            advance=advance,
+        )
 
 
-def _predict_fold(
-    whole: Any, features: Any, labels: NDArray[np.int64], test: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _result(predictions: "Predictions", split: _Folds) -> dict[str, Any]:
+    """Average the losses of one method."""
+    from nearfield.report import confusion_matrix, summarize_losses
+
+    probabilities = predictions.probabilities
+    confusion = confusion_matrix(probabilities.argmax(axis=1), split.labels, len(split.classes))
+    losses = summarize_losses(probabilities, split.labels, split.test_fold)
+    return {**losses, "confusion": confusion, "seconds": predictions.seconds}
+
+
+def _write_report(
+    folder: str,
+    final: Any,
+    training: Training,
+    split: _Folds,
+    predictions: "dict[str, Predictions]",
+    account: dict[str, Any],
+) -> list[str]:
+    """Fit the model to all rows, for its map and posterior, and write the page."""
     from sklearn.base import clone
 
-    is_train = np.ones(len(labels), dtype=bool)
-    is_train[test] = False
-    fitted = clone(whole).fit(features[is_train], labels[is_train])
-    # Where groups are few, a class may be missing among the training rows.
-    probabilities = np.zeros((len(test), int(labels.max()) + 1))
-    probabilities[:, fitted.classes_] = fitted.predict_proba(features.iloc[test])
-    return probabilities
+    from nearfield.report import Source, gather
+
+    fitted = clone(final)
+    with progress(f"Fitting to {counted(len(split.labels), 'row')}"):
+        options = fold_options(fitted, training.groups)
+        fitted.fit(training.features, split.labels, **options)
+    source = Source(
+        account["data"],
+        training.features,
+        split.classes,
+        training.ids,
+        split.labels,
+        target=account["target"],
+        folds=split.test_fold,
+        seed=account["seed"],
+    )
+    return write_report(folder, gather(source, predictions, fitted), training.id_name)
 
 
 def _for_people(account: dict[str, Any]) -> str:
@@ -212,7 +258,9 @@ def _for_people(account: dict[str, Any]) -> str:
     )
     laid_out = table(("model", *_LOSSES.values(), "time"), rows)
     scale = "Lower is better; ± is the standard error over the folds."
-    return f"{title}\n{laid_out}\n{scale}\n{_confusions(account)}\n"
+    lines = [title, laid_out, scale, _confusions(account)]
+    lines += [f"Wrote {path}." for path in account.get("written", [])]
+    return "\n".join(lines) + "\n"
 
 
 def _confusions(account: dict[str, Any]) -> str:

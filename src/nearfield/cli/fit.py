@@ -15,9 +15,8 @@ from nearfield.cli._models import (
     DEFAULT_MODEL,
     Settings,
     classifier,
-    final_step,
+    fold_options,
     simple_settings,
-    with_encoding,
 )
 from nearfield.cli._progress import progress
 from nearfield.cli._run import one_line_errors, result_on_stdout
@@ -38,10 +37,11 @@ def fit(
     metric: _options.Metric = None,
     inference: _options.InferenceName = None,
     id: _options.Id = None,
+    groups: _options.Groups = None,
     ignore: _options.Ignored = None,
     feature: _options.Features = None,
-    one_hot: _options.OneHot = False,
-    missing: _options.MissingValues = None,
+    categorical: _options.Categorical = None,
+    missing: _options.MissingValues = _options.Missing.KEEP,
     sheet: _options.Sheet = None,
     max_size: _options.MaxSize = _options.MAX_GIGABYTES,
     force: _options.Force = False,
@@ -61,23 +61,28 @@ def fit(
     check_output(out, [data], is_model, "a model", force=force)
     frame = read_table(data, sheet=sheet, max_bytes=_options.to_bytes(max_size))
     roles = Roles(
-        target, id, None, ignore or [], feature or [], one_hot, missing is _options.Missing.DROP
+        target,
+        id,
+        groups,
+        ignore or [],
+        feature or [],
+        categorical or [],
+        missing is _options.Missing.DROP,
     )
     training = training_data(frame, roles)
-    fitted = with_encoding(final, list(training.features.columns), training.text_columns)
     started = time.perf_counter()
     has_own = hasattr(final, "verbose")  # a bar of its own
     with nullcontext() if has_own else progress(f"Fitting {model} to {len(frame):,} rows"):
-        fitted.fit(training.features, training.target)
+        final.fit(training.features, training.target, **fold_options(final, training.groups))
     if has_own:
         final.verbose = 0
-    fitted.id_column_ = id
-    account = _account(fitted, training, settings) | {
+    final.id_column_ = id
+    account = _account(final, training, settings) | {
         "data": source_name(data),
         "target": target,
         "seconds": time.perf_counter() - started,
     }
-    content = model_bytes(fitted)
+    content = model_bytes(final)
     if out == STREAM:
         typer.echo(_for_people(account), err=True, nl=False)
         return content
@@ -86,15 +91,15 @@ def fit(
     return to_json(account) if json else _for_people(account)
 
 
-def _account(fitted: Any, training: Training, settings: Settings) -> dict[str, Any]:
+def _account(final: Any, training: Training, settings: Settings) -> dict[str, Any]:
     """Gather what a person or a program wants to know of a fit."""
-    final = final_step(fitted)
     account: dict[str, Any] = {
         "model": str(settings.model),
         "settings": simple_settings(final),
         "n_rows": len(training.features),
         "features": list(training.features.columns),
-        "encoded": training.text_columns,
+        "columns": final.columns_,
+        "n_missing": int(training.features.isna().sum().sum()),
         "classes": list(final.classes_),
         "class_counts": np.unique(training.target, return_counts=True)[1],
     }
@@ -102,7 +107,7 @@ def _account(fitted: Any, training: Training, settings: Settings) -> dict[str, A
         account["inference"] = final.inference_
     if hasattr(final, "n_neighbors_"):
         account["n_neighbors"] = final.n_neighbors_
-    if hasattr(final, "candidates_"):
+    if hasattr(final, "estimators_"):
         account["candidates"] = final.summary().to_dict(orient="records")
     if hasattr(final, "posterior_"):
         account["posterior"] = final.posterior_.summary().to_dict(orient="index")
@@ -110,6 +115,19 @@ def _account(fitted: Any, training: Training, settings: Settings) -> dict[str, A
         account["log_evidence"] = final.log_evidence_
         account["log_evidence_error"] = final.log_evidence_error_
     return account
+
+
+def _columns_for_people(account: dict[str, Any]) -> list[str]:
+    """Say which columns are no numbers, and how many values are missing."""
+    lines = []
+    for kind in ("category", "boolean"):
+        names = [name for name, taken in account["columns"].items() if taken == kind]
+        if names:
+            plural = "categories" if kind == "category" else "truth values"
+            lines.append(f"Taken for {plural}: {listed(names)}.")
+    if account["n_missing"]:
+        lines.append(f"{counted(account['n_missing'], 'value')} missing.")
+    return lines
 
 
 def _for_people(account: dict[str, Any]) -> str:
@@ -122,6 +140,7 @@ def _for_people(account: dict[str, Any]) -> str:
         f"({listed(f'{name}: {n:,}' for name, n in classes)}) "
         f"of {account['data']} in {account['seconds']:.1f} s."
     ]
+    lines += _columns_for_people(account)
     if "n_neighbors" in account:
         lines.append(f"Leave-one-out chose k = {account['n_neighbors']}.")
     if "log_evidence" in account:

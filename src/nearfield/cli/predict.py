@@ -4,14 +4,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 
 from nearfield.cli import _options
-from nearfield.cli._columns import prediction_data
 from nearfield.cli._json import to_json
 from nearfield.cli._model_files import load_model
-from nearfield.cli._models import final_step, known_categories
+from nearfield.cli._models import final_step
 from nearfield.cli._names import require_columns
+from nearfield.cli._new_data import model_features, sample_ids
 from nearfield.cli._progress import progress
+from nearfield.cli._report_files import is_predictions
 from nearfield.cli._run import one_line_errors, result_on_stdout
 from nearfield.cli._tables import STREAM, read_table, source_name
 from nearfield.cli._words import counted, listed
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 _N_ROWS_AT_ONCE = 20_000
 _DOUBTFUL = 0.8  # a class of a lower probability is worth a second look
+_OUTSIDE = 0.05  # a row whose every p-value of membership is at most this is unusual
 _N_DIGITS = 4
 
 
@@ -75,7 +78,7 @@ def predict(
             "--full-precision", help="Write all digits, as JSON has them, rather than four."
         ),
     ] = False,
-    missing: _options.MissingValues = None,
+    missing: _options.MissingValues = _options.Missing.KEEP,
     sheet: _options.Sheet = None,
     max_size: _options.MaxSize = _options.MAX_GIGABYTES,
     force: _options.Force = False,
@@ -84,8 +87,8 @@ def predict(
     """Predict the class of every row of a table.
 
     Each row of the result holds the row's id or number, the class, the probability of every
-    class, the credible interval of that of the predicted one, and the outlier score: high for
-    a row that is far from all that the model has seen.
+    class, the credible interval of that of the predicted one, the outlier score, and the largest
+    p-value of membership in a class: small for a row that is unlike all that the model has seen.
 
     Example: `nearfield predict iris.model new.csv --out predictions.csv`
     """
@@ -95,17 +98,16 @@ def predict(
         raise typer.BadParameter(f"{level} is not between 0 and 1.", param_hint="'--level'")
     if out != STREAM:
         table_suffix(out)
-    check_output(out, [model, data], _is_predictions, "predictions", force=force)
+    check_output(out, [model, data], is_predictions, "predictions", force=force)
     fitted = load_model(model)
     frame = read_table(data, sheet=sheet, max_bytes=_options.to_bytes(max_size))
     require_columns(frame, [*([id] if id else []), *(keep or [])])
-    features = _features(fitted, frame, drops_missing=missing is _options.Missing.DROP)
+    features = model_features(fitted, frame, drops_missing=missing is _options.Missing.DROP)
     predictions = _predictions(fitted, features, level)
-    remembered = getattr(fitted, "id_column_", None)
-    id = id or (remembered if remembered in frame.columns else None)
+    id, ids = sample_ids(fitted, frame.loc[features.index], id)
     is_rounded = not full_precision and not (json and out == STREAM)
     rounded = _rounded(predictions) if is_rounded else predictions
-    table = _with_names(rounded, frame, id, keep or [])
+    table = _with_names(rounded, frame.loc[features.index, keep or []], id, ids)
     if out == STREAM and json:
         return to_json(table.astype(object).to_dict(orient="records"))
     if out == STREAM:
@@ -113,18 +115,6 @@ def predict(
     write_file(out, write_table(table, out))
     summary = _summary(predictions, table.iloc[:, 0])
     return to_json(summary | {"written": out}) if json else _for_people(summary, data, out)
-
-
-def _features(fitted: Any, frame: "pd.DataFrame", *, drops_missing: bool) -> "pd.DataFrame":
-    """Take out of a table what a model needs, be it from `nearfield fit` or from Python."""
-    names = getattr(fitted, "feature_names_in_", None)
-    if names is None:
-        raise ValueError(
-            "Expected a model that knows the names of its columns; this one was fitted to an "
-            "array. Fit it with nearfield fit, or in Python to a DataFrame."
-        )
-    categories = {} if final_step(fitted) is fitted else known_categories(fitted[0])
-    return prediction_data(frame, list(names), categories, drops_missing=drops_missing)
 
 
 def _predictions(fitted: Any, features: "pd.DataFrame", level: float) -> "pd.DataFrame":
@@ -141,7 +131,7 @@ def _predictions(fitted: Any, features: "pd.DataFrame", level: float) -> "pd.Dat
 
 
 def _predicted(fitted: Any, features: "pd.DataFrame", level: float) -> "pd.DataFrame":
-    """Predict; a model without intervals or an outlier score gives what it has."""
+    """Predict; a model without intervals, outlier score or p-values gives what it has."""
     import pandas as pd
 
     final = final_step(fitted)
@@ -157,18 +147,19 @@ def _predicted(fitted: Any, features: "pd.DataFrame", level: float) -> "pd.DataF
         columns["lower"], columns["upper"] = lower[rows, top], upper[rows, top]
     if hasattr(final, "outlier_score"):
         columns["outlier_score"] = final.outlier_score(X)
+    if hasattr(final, "membership"):
+        columns["p_value"] = final.membership(X, class_conditional=False).max(axis=1)
     return pd.DataFrame(columns, index=features.index)
 
 
 def _with_names(
-    predictions: "pd.DataFrame", frame: "pd.DataFrame", id: str | None, keep: list[str]
+    predictions: "pd.DataFrame", kept: "pd.DataFrame", id_name: str, ids: NDArray[Any]
 ) -> "pd.DataFrame":
     """Put the id or the row number, and what else is to be kept, before the predictions."""
-    frame = frame.loc[predictions.index]
     named = predictions.copy()
-    for position, name in enumerate(keep):
-        named.insert(position, name, frame[name], allow_duplicates=True)
-    named.insert(0, id or "row", frame.index if id is None else frame[id], allow_duplicates=True)
+    for position, name in enumerate(kept.columns):
+        named.insert(position, name, kept.iloc[:, position], allow_duplicates=True)
+    named.insert(0, id_name, ids, allow_duplicates=True)
     return named
 
 
@@ -184,11 +175,14 @@ def _rounded(predictions: "pd.DataFrame") -> "pd.DataFrame":
 
 def _summary(predictions: "pd.DataFrame", names: "pd.Series") -> dict[str, Any]:
     probabilities = predictions.filter(regex="^probability_").max(axis=1).to_numpy()
-    return {
+    summary = {
         "n_rows": len(predictions),
         "classes": predictions["class"].value_counts().to_dict(),
         "doubtful": names[probabilities < _DOUBTFUL].tolist(),
     }
+    if "p_value" in predictions:
+        summary["outside"] = names[(predictions["p_value"] <= _OUTSIDE).to_numpy()].tolist()
+    return summary
 
 
 def _for_people(summary: dict[str, Any], data: str, out: str) -> str:
@@ -200,13 +194,12 @@ def _for_people(summary: dict[str, Any], data: str, out: str) -> str:
             f"{counted(len(doubtful), 'row')} with no class above a probability of {_DOUBTFUL}: "
             f"{listed(doubtful)}."
         )
+    outside = summary.get("outside")
+    if outside:
+        expected = _OUTSIDE * summary["n_rows"]
+        lines.append(
+            f"{len(outside):,} of {counted(summary['n_rows'], 'row')} "
+            f"{'lies' if len(outside) == 1 else 'lie'} outside the training data (p <= {_OUTSIDE}; "
+            f"by chance {expected:,.1f}, if all were like it): {listed(outside)}."
+        )
     return "\n".join([*lines, f"Wrote {out}."]) + "\n"
-
-
-def _is_predictions(path: str) -> bool:
-    """Tell whether a file holds predictions, of whatever model."""
-    try:
-        columns = list(read_table(path).columns)
-    except (ValueError, ImportError):
-        return False
-    return "class" in columns and any(name.startswith("probability_") for name in columns)

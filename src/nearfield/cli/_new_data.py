@@ -1,0 +1,32 @@
+"""New rows for a fitted model: its columns out of a table, and the names of the samples."""
+
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from nearfield.cli._columns import prediction_data
+from nearfield.cli._models import known_categories
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def model_features(fitted: Any, frame: "pd.DataFrame", *, drops_missing: bool) -> "pd.DataFrame":
+    """Take out of a table what a model needs, be it from `nearfield fit` or from Python."""
+    names = getattr(fitted, "feature_names_in_", None)
+    if names is None:
+        raise ValueError(
+            "Expected a model that knows the names of its columns; this one was fitted to an "
+            "array. Fit it with nearfield fit, or in Python to a DataFrame."
+        )
+    columns = getattr(fitted, "columns_", dict.fromkeys(names, "number"))
+    return prediction_data(frame, columns, known_categories(fitted), drops_missing=drops_missing)
+
+
+def sample_ids(fitted: Any, frame: "pd.DataFrame", id: str | None) -> tuple[str, NDArray[Any]]:
+    """Name the samples: by a column, by that of `nearfield fit`, or by their row numbers."""
+    remembered = getattr(fitted, "id_column_", None)
+    name = id or (remembered if remembered in frame.columns else None)
+    if name is None:
+        return "row", frame.index.to_numpy()
+    return name, frame[name].to_numpy()

@@ -1,0 +1,127 @@
+"""What is measured of predictions: losses, rates of each class, calibration, ROC."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearfield.reproduction.metrics import point_losses
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_Z = 1.959963984540054  # 95%
+_N_BINS = 10
+
+
+class Rate(NamedTuple):
+    """A share of a count, with its 95% interval."""
+
+    n: int
+    total: int
+    lower: float
+    upper: float
+
+    @property
+    def share(self) -> float:
+        """The share; NaN of nothing."""
+        return self.n / self.total if self.total else float("nan")
+
+
+class ClassRates(NamedTuple):
+    """How one class is predicted."""
+
+    sensitivity: Rate
+    specificity: Rate
+    precision: Rate
+
+
+class Bin(NamedTuple):
+    """Samples with a top probability in one range."""
+
+    mean_probability: float
+    correct: Rate
+
+
+def wilson(count: int, total: int) -> Rate:
+    r"""Give a share with Wilson's score interval.
+
+    .. math:: \frac{\hat p + z^2/2n \pm z\sqrt{\hat p(1-\hat p)/n + z^2/4n^2}}{1 + z^2/n}
+    """
+    if total == 0:
+        return Rate(0, 0, 0.0, 1.0)
+    share, spread = count / total, _Z**2 / total
+    centre = (share + spread / 2.0) / (1.0 + spread)
+    half = np.sqrt(share * (1.0 - share) * spread + spread**2 / 4.0) / (1.0 + spread)
+    return Rate(count, total, max(0.0, float(centre - half)), min(1.0, float(centre + half)))
+
+
+def summarize_losses(
+    probabilities: Floats, labels: Integers, folds: Integers | None
+) -> dict[str, float]:
+    """Average the losses over the samples, with standard errors over the folds.
+
+    Without folds the standard errors are those of a mean over the samples.
+    """
+    losses = dict(point_losses(probabilities, labels))
+    if folds is None:
+        rows = np.arange(len(labels))
+        if len(labels) < 2:
+            return losses
+        parts = [point_losses(probabilities[[i]], labels[[i]]) for i in rows]
+    else:
+        parts = [
+            point_losses(probabilities[folds == fold], labels[folds == fold])
+            for fold in np.unique(folds)
+        ]
+    for name in ("error", "log_loss"):
+        spread = np.std([part[name] for part in parts], ddof=1)
+        losses[f"{name}_se"] = float(spread / np.sqrt(len(parts)))
+    return losses
+
+
+def confusion_matrix(predicted: Integers, labels: Integers, n_classes: int) -> Integers:
+    """Count the samples of each class, in rows, that each class is predicted for, in columns."""
+    confusion = np.zeros((n_classes, n_classes), dtype=np.int64)
+    np.add.at(confusion, (labels, predicted), 1)
+    return confusion
+
+
+def class_rates(confusion: Integers) -> list[ClassRates]:
+    """Give sensitivity, specificity and precision of each class against the others."""
+    rates = []
+    for g in range(len(confusion)):
+        hits, actual = int(confusion[g, g]), int(confusion[g].sum())
+        called, total = int(confusion[:, g].sum()), int(confusion.sum())
+        rates.append(
+            ClassRates(
+                wilson(hits, actual),
+                wilson(total - actual - called + hits, total - actual),
+                wilson(hits, called),
+            )
+        )
+    return rates
+
+
+def reliability(probabilities: Floats, labels: Integers) -> list[Bin]:
+    """Bin samples by the probability of their predicted class, in ten bins of equal width."""
+    top, predicted = probabilities.max(axis=1), probabilities.argmax(axis=1)
+    bins = np.minimum((top * _N_BINS).astype(int), _N_BINS - 1)
+    found = []
+    for b in np.unique(bins):
+        own = bins == b
+        n_correct = int((predicted[own] == labels[own]).sum())
+        found.append(Bin(float(top[own].mean()), wilson(n_correct, int(own.sum()))))
+    return found
+
+
+def roc_curve(scores: Floats, is_positive: NDArray[np.bool_]) -> tuple[Floats, Floats, float]:
+    """Give false and true positive rates from the highest score down, and the area below."""
+    order = np.argsort(-scores, kind="stable")
+    ends = np.flatnonzero(np.append(np.diff(scores[order]) != 0.0, True))  # ties move together
+    hits = np.cumsum(is_positive[order])[ends]
+    misses = ends + 1 - hits
+    true_rate = np.concatenate([[0.0], hits / max(int(is_positive.sum()), 1)])
+    false_rate = np.concatenate([[0.0], misses / max(int((~is_positive).sum()), 1)])
+    area = np.sum(np.diff(false_rate) * 0.5 * (true_rate[1:] + true_rate[:-1]))
+    return false_rate, true_rate, float(area)
