@@ -4,11 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-# A compiled kernel is cached by the time stamp of its own file; one folder a state of all the
-# sources, so that a change in a helper never meets an old kernel.
-export NUMBA_CACHE_DIR := $(CURDIR)/.numba_cache/$(shell find src -name '*.py' | sort | xargs cat | cksum | cut -d' ' -f1)
-
-.PHONY: run test test-long lint benchmark benchmark-quality reproduction clean
+.PHONY: run test test-long fuzz lint docs benchmark benchmark-quality reproduction clean
 
 run: $(INSTALLED)
 	$(BIN)/nearfield reproduce table2 --quick
@@ -19,11 +15,21 @@ test: lint
 test-long: $(INSTALLED)
 	$(BIN)/python -m pytest -m long
 
+# Mutated model files and checkpoints, as they are and with the bounds of arrays checked.
+fuzz: $(INSTALLED)
+	$(BIN)/python tests/fuzz_files.py 100000
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python tests/fuzz_files.py 10000 7
+
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The manual, in docs/_build/html; a warning, such as a dead link within it, is an error.
+docs: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --editable ".[dev,docs]"
+	$(BIN)/sphinx-build -W --keep-going -j auto docs docs/_build/html
 
 benchmark: $(INSTALLED)
 	$(BIN)/python benchmarks/run.py
@@ -37,7 +43,7 @@ reproduction: $(INSTALLED)
 	$(BIN)/nearfield reproduce all --document docs/reproduction.md
 
 clean:
-	rm -rf $(VENV) .numba_cache .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist
+	rm -rf $(VENV) docs/_build docs/tutorials docs/reference/generated .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist
 
 $(INSTALLED): pyproject.toml
 	python3 -m venv $(VENV)

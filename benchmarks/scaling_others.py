@@ -26,10 +26,10 @@ from nearfield import (
 SIZES = (10_001, 30_000)  # 10,000 is the last size at which k-nn sees all distances
 MODELS = {
     "d-nn": DistanceNeighborsClassifier(random_state=0),
-    "NearfieldClassifier": NearfieldClassifier(),
+    "NearfieldClassifier": NearfieldClassifier(random_state=0),
     "pk-nn directed": ProbabilisticKNeighborsClassifier("directed", random_state=0),
     "pk-nn symmetric": ProbabilisticKNeighborsClassifier(random_state=0),
-    "k-nn by leave-one-out": KNeighborsClassifierCV(),
+    "k-nn by leave-one-out": KNeighborsClassifierCV(random_state=0),
 }
 
 

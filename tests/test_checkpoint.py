@@ -1,4 +1,5 @@
 import dataclasses
+import json
 import os
 import signal
 import subprocess
@@ -12,9 +13,10 @@ from killed_run import infer as infer_uninterrupted
 from oracle import tiny_family, tiny_labels, tiny_priors
 from scipy import stats
 
+from nearfield._streams import stream_from_plain, stream_to_plain
 from nearfield.field import DistanceFamily
-from nearfield.inference import _chains
-from nearfield.inference._checkpoint import Checkpoint, _stream_from_json, _stream_to_json
+from nearfield.inference import _chains, _checkpoint
+from nearfield.inference._checkpoint import Checkpoint
 from nearfield.inference._priors import Priors
 from nearfield.inference.exchange import Exchange, ExchangeSampler
 
@@ -87,9 +89,9 @@ def test_a_save_that_fails_leaves_the_last_checkpoint(path, monkeypatch, moment)
     def fail(*_, **__):
         raise OSError("no space left on device")
 
-    call = {"before": (np, "savez"), "during": (os, "fsync"), "after": (os, "replace")}[moment]
+    calls = {"before": (_checkpoint, "pack"), "during": (os, "fsync"), "after": (os, "replace")}
     with monkeypatch.context() as patch:
-        patch.setattr(*call, fail)
+        patch.setattr(*calls[moment], fail)
         with pytest.raises(OSError, match="no space"):
             infer(path, n_draws=1)
     assert path.read_bytes() == before
@@ -165,7 +167,7 @@ def test_a_checkpoint_of_another_run_is_refused_and_kept(path, other):
 
 
 def test_a_damaged_checkpoint_is_refused_and_kept(path):
-    expected = infer(path)
+    infer(path)
     whole = path.read_bytes()
     truncated = [whole[:length] for length in range(0, len(whole), 499)]
     for damaged in [b"no checkpoint at all", *truncated]:
@@ -173,15 +175,10 @@ def test_a_damaged_checkpoint_is_refused_and_kept(path):
         with pytest.raises(ValueError, match="damaged or no checkpoint"):
             infer(path)
         assert path.read_bytes() == damaged
-    n_refused = 0
-    positions = range(0, len(whole), 61)
-    for position in positions:  # a flipped bit is noticed, or it is one that nobody reads
+    for position in range(0, len(whole), 61):
         path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x10]) + whole[position + 1 :])
-        try:
-            assert_same_draws(infer(path), expected)
-        except ValueError:
-            n_refused += 1
-    assert n_refused > 0.8 * len(positions)
+        with pytest.raises(ValueError, match="damaged or no checkpoint"):
+            infer(path)
 
 
 def test_a_foreign_archive_is_refused(path):
@@ -202,7 +199,7 @@ def test_every_random_stream_comes_back_from_a_checkpoint(name):
     rng = np.random.Generator(getattr(np.random, name)(5))
     rng.random(3)
     rng.integers(5, dtype=np.int32)  # leaves half of a number in the buffer
-    again = _stream_from_json(_stream_to_json(rng))
+    again = stream_from_plain(json.loads(json.dumps(stream_to_plain(rng))))
     np.testing.assert_array_equal(rng.random(50), again.random(50))
 
 

@@ -45,7 +45,7 @@ def test_version_is_printed():
     assert result.stdout == f"nearfield {nearfield.__version__}\n"
 
 
-@pytest.mark.parametrize("name", ["fit", "predict", "evaluate", "reproduce", "benchmark"])
+@pytest.mark.parametrize("name", ["fit", "predict", "evaluate", "report", "reproduce", "benchmark"])
 def test_help_of_each_command_has_an_example(name):
     result = run(name, "--help")
     assert result.exit_code == 0
@@ -188,7 +188,7 @@ def test_json_is_strict_and_takes_numbers_of_numpy():
     assert json.loads(to_json(value)) == {"a": None, "b": [1, 2], "c": [True, "x", None]}
 
 
-@pytest.mark.parametrize("module", ["sklearn", "pandas", "matplotlib", "numba", "skops"])
+@pytest.mark.parametrize("module", ["sklearn", "pandas", "matplotlib", "numba"])
 def test_the_command_line_starts_without_heavy_libraries(module):
     script = f"import sys, nearfield.cli; print({module!r} in sys.modules)"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
@@ -241,4 +241,12 @@ def test_a_full_disk_behind_stdout_is_a_failed_run(tmp_path):
 
 def test_every_command_is_there():
     names = [command.name for command in app.registered_commands]
-    assert names == ["fit", "predict", "evaluate", "reproduce", "benchmark"]
+    assert names == [
+        "fit",
+        "predict",
+        "explain",
+        "evaluate",
+        "report",
+        "reproduce",
+        "benchmark",
+    ]

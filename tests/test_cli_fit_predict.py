@@ -1,3 +1,4 @@
+import io
 import json
 import resource
 
@@ -30,7 +31,8 @@ def test_predictions_hold_class_probabilities_interval_and_outlier_score(folder)
     assert "Predicted 15 rows" in result.stdout
     predictions = pd.read_csv(out)
     probabilities = [f"probability_{g}" for g in ("setosa", "versicolor", "virginica")]
-    assert list(predictions) == ["row", "class", *probabilities, "lower", "upper", "outlier_score"]
+    scores = ["lower", "upper", "outlier_score", "p_value"]
+    assert list(predictions) == ["row", "class", *probabilities, *scores]
     assert predictions["row"].tolist() == list(range(1, 16))
     np.testing.assert_allclose(predictions[probabilities].sum(axis=1), 1.0, atol=2e-4)
     top = predictions[probabilities].max(axis=1)
@@ -146,18 +148,27 @@ def test_knn_has_no_interval_to_predict(folder):
     }
 
 
-def test_text_columns_are_encoded_on_request(folder):
+def test_text_and_missing_values_go_straight_to_the_model(folder):
     frame = iris_table()
     frame["site"] = np.where(frame["species"] == "setosa", "north", "south")
+    frame["batch"] = np.arange(len(frame)) % 4
+    frame.loc[3, "petal_width"] = np.nan
     data, out = folder / "sites.csv", folder / "sites.model"
     frame.to_csv(data, index=False)
     arguments = ("fit", data, "--target", "species", "--out", out, *QUICK)
-    assert "Pass --one-hot" in error_of(run(*arguments))
-    fit = run(*arguments, "--one-hot", "--json")
-    assert json.loads(fit.stdout)["encoded"] == ["site"]
+    fit = run(*arguments, "--categorical", "batch", "--json")
+    columns = json.loads(fit.stdout)["columns"]
+    assert [columns[name] for name in ("site", "batch")] == ["category", "category"]
+    people = run(*arguments)
+    assert "Taken for categories: site.\n1 value missing.\n" in people.stdout
     assert run("predict", out, data).exit_code == 0
-    frame.assign(site="east").to_csv(data, index=False)
-    assert "(north, south); row 1 holds 'east'" in error_of(run("predict", out, data))
+    frame.loc[:1, "site"] = ["east", None]
+    frame.to_csv(data, index=False)
+    result = run("predict", out, data)
+    assert "Note: column 'site' holds values that the model was not fitted to in 1 row (east)" in (
+        result.stderr
+    )
+    assert len(pd.read_csv(io.StringIO(result.stdout))) == len(frame)
 
 
 def test_a_classifier_saved_from_python_predicts(folder):
@@ -178,7 +189,7 @@ def test_a_classifier_saved_from_python_predicts(folder):
         ("1,2,3\n4,5,6\n", "first row holds numbers"),
         ("a,b,kind\n1,2,x\n3,4,y\n", "a column 'species'"),
         ("a,species\n1,x\n2,x\n4,x\n3,x\n", "class"),
-        ("a,species\n1,x\n,y\n3,x\n4,y\n", "missing in row 2, column 'a'"),
+        ("a,species\n1,x\ninf,y\n3,x\n4,y\n", "infinite in row 2, column 'a'"),
         ("a,species\n1,0.5\n2,1.7\n4,2.2\n3,3.1\n", "continuous"),
     ],
 )

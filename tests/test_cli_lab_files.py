@@ -158,7 +158,6 @@ def test_sheets_are_named(tmp_path, train):
         (lambda f: f.assign(**{"404": ["n.d."] * 3 + [0.1] * 37}), "Replace them by numbers"),
         (lambda f: f.assign(day=["2024-03-01", "2024-03-02"] * 20), "These are dates"),
         (lambda f: f.assign(day=["1.3.2024", "2.3.2024"] * 20), "--ignore 'day'"),
-        (lambda f: f.assign(lot=["A", "B"] * 20), "Pass --one-hot"),
         (lambda f: f.assign(lot=[f"A{i % 30}" for i in range(40)]), "pass --id 'lot'"),
         (lambda f: f.assign(**{"class": None}), "it is empty"),
     ],
@@ -171,10 +170,9 @@ def test_a_refusal_says_what_it_is_and_what_to_do(tmp_path, train, change, messa
 
 
 @pytest.mark.parametrize("values", [["<0.05"] * 3 + [0.1] * 37, ["2024-03-01", "2024-03-02"] * 20])
-def test_numbers_and_dates_are_never_one_hot_encoded(tmp_path, train, values):
+def test_numbers_and_dates_are_never_taken_for_categories(tmp_path, train, values):
     train.assign(**{"404": values}).to_csv(tmp_path / "train.csv", index=False)
-    result = fitted(tmp_path / "train.csv", "--one-hot")
-    assert "--one-hot" not in error_of(result)
+    assert "--categorical" not in error_of(fitted(tmp_path / "train.csv"))
 
 
 @pytest.mark.parametrize(
@@ -192,7 +190,6 @@ def test_numbers_and_dates_are_never_one_hot_encoded(tmp_path, train, values):
         (lambda f: f.T.reset_index(names="nm"), "Transpose the table"),
         (lambda f: f.set_axis(f.iloc[0].map(str), axis=1), "the first row holds numbers"),
         (lambda f: f.assign(**{"404": ["<0.05"] + [0.1] * 11}), "1 of 12 rows hold something else"),
-        (lambda f: f.assign(**{"404": [np.nan] + [0.1] * 11}), "pass --missing drop"),
     ],
 )
 def test_new_files_that_do_not_fit_the_model_are_explained(
@@ -218,6 +215,7 @@ def test_columns_that_tell_rows_apart_are_left_out_and_said(tmp_path, train, ids
     result = fitted(path)
     assert "Note: left out column 'sample': " in result.stderr
     assert reason in result.stderr
+    assert ("--id 'sample' to name the samples by it" in result.stderr) is (ids[0] is not None)
     assert "12 features" in result.stdout
 
 

@@ -80,9 +80,9 @@ def check(folder, model, seed):
     data, out = folder / "data.csv", folder / "out.csv"
     content = random_file(rng)
     data.write_bytes(content)
-    more = [option for option in ("--one-hot", "--missing=drop") if rng.random() < 0.3]
+    more = [option for option in ("--missing=keep", "--missing=drop") if rng.random() < 0.3]
     fit = ("fit", data, "-t", "class", "-o", out, "-m", "knn", *more)
-    predict = ("predict", model, data, "-o", out, *[o for o in more if o != "--one-hot"])
+    predict = ("predict", model, data, "-o", out, *more)
     signal.alarm(SECONDS)
     result = run(*(fit if rng.random() < 0.7 else predict))
     signal.alarm(0)

@@ -251,3 +251,11 @@ def test_doubtful_rows_are_named(folder, tmp_path):
     assert doubtful == predictions["row"][top < 0.8].tolist()
     assert doubtful
     assert f"with no class above a probability of 0.8: {doubtful[0]}" in run(*arguments).stdout
+
+
+def test_rows_without_any_value_are_named(folder, tmp_path):
+    table = iris_table(6).drop(columns="species")
+    table.iloc[4] = None
+    table.assign(sample="x").to_csv(tmp_path / "new.csv", index=False)
+    result = run("predict", folder / "m", tmp_path / "new.csv")
+    assert "Note: 1 row without any of the model's features (row 5)" in result.stderr

@@ -92,7 +92,6 @@ def test_the_compiled_cluster_moves_equal_the_plain_python(rng, random_field, fo
                 1.1,
                 labels,
                 np.uint64(7),
-                np.uint64(8),
                 20,
                 is_start,
             )

@@ -1,5 +1,6 @@
 """Fit and predict on Dask collections: what they accept, refuse and give back, on small data."""
 
+import copy
 import importlib
 import pickle
 import sys
@@ -54,12 +55,13 @@ def model():
         return fitted(as_array(X), as_array(Y))
 
 
-def test_arrays_give_the_answers_of_one_machine_lazily(model, local):
+@pytest.mark.parametrize("class_prior", [None, [0.2, 0.3, 0.5]])
+def test_arrays_give_the_answers_of_one_machine_lazily(model, local, class_prior):
+    model, local = (copy.copy(m).set_params(class_prior=class_prior) for m in (model, local))
     new = as_array(X[::2] + 0.1, chunks=(40, 5))
     values = np.asarray(X[::2] + 0.1)
     pairs = [
         (model.predict_proba(new), local.predict_proba(values)),
-        (model.predict_proba(new, [0.2, 0.3, 0.5]), local.predict_proba(values, [0.2, 0.3, 0.5])),
         (model.predict_log_proba(new), local.predict_log_proba(values)),
         (model.predict(new), local.predict(values)),
         (model.outlier_score(new), local.outlier_score(values)),
@@ -76,6 +78,7 @@ def test_arrays_give_the_answers_of_one_machine_lazily(model, local):
         assert lazy.dtype == expected.dtype
         np.testing.assert_array_equal(lazy.compute(), expected)
     assert model.score(as_array(X), as_array(Y, 33)) == local.score(X, Y)
+    np.testing.assert_array_equal(model.to_local().predict_proba(values), pairs[0][1])
     np.testing.assert_array_equal(model.posterior_.beta, local.posterior_.beta)
     np.testing.assert_array_equal(model.class_counts_, np.unique(Y, return_counts=True)[1])
 
@@ -196,7 +199,7 @@ def test_precomputed_distances_are_refused():
 
 OTHERS = {
     "ProbabilisticKNeighborsClassifier": SETTINGS,
-    "NearfieldClassifier": {"metrics": ("euclidean",), "n_folds": 2},
+    "NearfieldClassifier": {"metrics": ("euclidean",), "n_folds": 2, "random_state": 0},
 }
 
 
@@ -215,13 +218,13 @@ def test_other_classifiers_give_the_answers_of_one_machine(name, tmp_path):
     assert theirs.score(new, as_array(Y)) == ours.score(X, Y)
     copy = pickle.loads(pickle.dumps(theirs))
     np.testing.assert_array_equal(copy.predict_proba(new).compute(), ours.predict_proba(X))
-    nearfield.save(theirs, tmp_path / "model.skops")
-    loaded = nearfield.load(tmp_path / "model.skops")
+    nearfield.save(theirs, tmp_path / "model.nearfield")
+    loaded = nearfield.load(tmp_path / "model.nearfield")
     np.testing.assert_array_equal(loaded.predict_proba(X), ours.predict_proba(X))
 
 
 def test_an_average_is_described_and_refuses_what_makes_none():
-    model = nearfield_dask.NearfieldClassifier(metrics=("euclidean",), n_folds=2)
+    model = nearfield_dask.NearfieldClassifier(metrics=("euclidean",), n_folds=2, random_state=0)
     with pytest.raises(NotFittedError):
         model.summary()
     assert len(model.fit(as_array(X), as_array(Y)).summary()) == 2
@@ -237,15 +240,25 @@ def test_what_cannot_be_predicted_is_refused(model):
     with pytest.raises(ValueError, match="level"):
         model.predict_proba_interval(as_array(X), 1.0)
     with pytest.raises(ValueError, match="class_prior"):
-        model.predict_proba(as_array(X), [1.0])
+        copy.copy(model).set_params(class_prior=[1.0]).predict_proba(as_array(X))
     with pytest.raises(ValueError, match="to_local"):
         model.predict_joint(as_array(X))
     with pytest.raises(ValueError, match="to_local"):
         model.influence(as_array(X))
+    with pytest.raises(ValueError, match=r"to_local\(\)\.explain"):
+        model.explain(as_array(X))
     with pytest.raises(ValueError, match="177 for 178 rows"):
         model.score(as_array(X), as_array(Y[1:]))
     with pytest.raises(NotFittedError):
         nearfield_dask.DistanceNeighborsClassifier().predict(as_array(X))
+
+
+def test_decisions_are_those_of_one_machine(model):
+    local = model.to_local()
+    x = as_array(X)
+    np.testing.assert_array_equal(model.membership(x).compute(), local.membership(X))
+    np.testing.assert_array_equal(model.predict_set(x, 0.8).compute(), local.predict_set(X, 0.8))
+    np.testing.assert_array_equal(model.decide(x).compute(), local.decide(X))
 
 
 def test_frames_with_other_names_are_refused():

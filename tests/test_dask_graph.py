@@ -161,7 +161,7 @@ DISTANCE, PROBABILISTIC = "DistanceNeighborsClassifier", "ProbabilisticKNeighbor
 CASES = {
     "chosen k": {},
     "radius": {"kernel": "radius", "metric": "manhattan"},
-    "intercepts": {"metric": "chebyshev", "external_field": "fitted", "n_neighbors": 12},
+    "intercepts": {"metric": "chebyshev", "fit_intercept": True, "n_neighbors": 12},
     "learned": {"kernel": "exponential", "metric": "within", "predictive": "printed"},
     "scaled": {"metric": "seuclidean", "standardize": False, "n_neighbors": 1},
     "mahalanobis": {"metric": "mahalanobis", "inference": Pseudolikelihood(density=0.5)},
@@ -178,7 +178,7 @@ def test_all_models_are_those_of_one_machine(here, case):
         features, labels = features[features[:, 0] < 1e9], labels[labels >= 0]
     ours, theirs = local_model(*SORTED, **CASES[case]), dask_model(features, labels, **CASES[case])
     check_predictions(ours, theirs, NEW)
-    np.testing.assert_allclose(theirs.external_field_, ours.external_field_, atol=ROUNDING)
+    np.testing.assert_allclose(theirs.intercept_, ours.intercept_, atol=ROUNDING)
     assert theirs.priors_.scale.support() == ours.priors_.scale.support()
     assert theirs.inference_ == ours.inference_ == "pseudolikelihood"
     empty = theirs.predict_proba(as_array(NEW)[as_array(NEW)[:, 0] > 1e9])
@@ -190,7 +190,9 @@ def check_predictions(ours, theirs, new):
     lazy, prior = as_array(new, 40), [0.4, 0.3, 0.2, 0.1]
     assert theirs._model.family.graph.n_neighbors == ours.family_.n_neighbors
     np.testing.assert_allclose(theirs.posterior_.beta, ours.posterior_.beta, rtol=1e-8)
-    assert_same(theirs.predict_proba(lazy, prior).compute(), ours.predict_proba(new, prior))
+    for model in (ours, theirs):
+        model.set_params(class_prior=prior)
+    assert_same(theirs.predict_proba(lazy).compute(), ours.predict_proba(new))
     assert_same(theirs.outlier_score(lazy).compute(), ours.outlier_score(new))
     bounds = dask.compute(*theirs.predict_proba_interval(lazy, 0.8))
     for bound, expected in zip(bounds, ours.predict_proba_interval(new, 0.8), strict=True):
@@ -239,7 +241,7 @@ def make_shards(points, metric="euclidean", n_blocks=4):
 @pytest.mark.parametrize("points", [X, TIED, np.ones_like(X)], ids=["apart", "tied", "one place"])
 def test_the_graph_is_that_of_one_machine(here, metric, points):
     expected = NeighborGraph.from_index(make_index(points, metric=metric), points, 20)
-    training = _graph.ShardedTraining(make_shards(points, metric), "gaussian", False, 3)
+    training = _graph.ShardedTraining(make_shards(points, metric), "gaussian", False, seed=3)
     found = collect(training.build(20).parts.values).compute()
     np.testing.assert_array_equal(found.rows, np.arange(len(points)))
     np.testing.assert_allclose(found.distances, expected.distances, atol=1e-15)
@@ -269,8 +271,8 @@ def test_many_small_blocks_are_joined(here):
 def test_a_model_on_dask_is_saved_as_that_of_one_machine(here, tmp_path):
     for settings in ({"n_neighbors": 9}, {"name": PROBABILISTIC, "neighborhood": "directed"}):
         model = dask_model(**settings)
-        nearfield.save(model, tmp_path / "model.skops")
-        loaded = nearfield.load(tmp_path / "model.skops")
+        nearfield.save(model, tmp_path / "model.nearfield")
+        loaded = nearfield.load(tmp_path / "model.nearfield")
         assert type(loaded).__module__.startswith("nearfield.estimators")
         assert_same(loaded.predict_proba(NEW), model.predict_proba(as_array(NEW)).compute())
 
@@ -324,7 +326,7 @@ def _small_samples(monkeypatch):
 
 
 @pytest.mark.usefixtures("_small_samples")
-@pytest.mark.parametrize("settings", [{}, {"normalize": False, "kernels": ("exponential",)}])
+@pytest.mark.parametrize("settings", [{}, {"power_transform": False, "kernels": ("exponential",)}])
 def test_the_average_over_shards_is_that_of_one_machine(here, settings, tmp_path):
     settings = {"metrics": ("euclidean", "within"), "random_state": 2} | settings
     skewed, new = np.exp(X / [8.0, 80.0, 8.0, 8.0, 8.0]), np.exp(NEW / [8.0, 80.0, 8.0, 8.0, 8.0])
@@ -332,16 +334,18 @@ def test_the_average_over_shards_is_that_of_one_machine(here, settings, tmp_path
     theirs = dask_model(as_array(skewed), name="NearfieldClassifier", **settings)
     assert_same(theirs.weights_, ours.weights_)
     pd.testing.assert_frame_equal(theirs.summary(), ours.summary())
-    lazy, prior = as_array(new, 40), [0.4, 0.3, 0.2, 0.1]
-    assert_same(theirs.predict_proba(lazy, prior).compute(), ours.predict_proba(new, prior))
+    lazy = as_array(new, 40)
+    for model in (ours, theirs):
+        model.set_params(class_prior=[0.4, 0.3, 0.2, 0.1])
+    assert_same(theirs.predict_proba(lazy).compute(), ours.predict_proba(new))
     assert_same(theirs.outlier_score(lazy).compute(), ours.outlier_score(new))
     bounds = dask.compute(*theirs.predict_proba_interval(lazy))
     for bound, expected in zip(bounds, ours.predict_proba_interval(new), strict=True):
         assert_same(bound, expected)
     np.testing.assert_array_equal(theirs.predict(lazy).compute(), ours.predict(new))
-    nearfield.save(theirs, tmp_path / "average.skops")
+    nearfield.save(theirs, tmp_path / "average.nearfield")
     assert_same(
-        nearfield.load(tmp_path / "average.skops").predict_proba(new), ours.predict_proba(new)
+        nearfield.load(tmp_path / "average.nearfield").predict_proba(new), ours.predict_proba(new)
     )
     copy = pickle.loads(pickle.dumps(theirs))
     assert_same(copy.predict_proba(lazy).compute(), ours.predict_proba(new))

@@ -1,11 +1,9 @@
 """The classifiers: what they promise of their data, arguments, priors and predictions."""
 
-import doctest
 import pickle
 import subprocess
 import sys
 from dataclasses import dataclass
-from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -139,11 +137,11 @@ def test_form_of_the_array_does_not_matter(model, iris):
 
 @pytest.mark.parametrize("metric", ["euclidean", "manhattan", "cosine", "chebyshev", "within"])
 @pytest.mark.parametrize("make", [sp.csr_array, sp.csc_matrix])
-def test_sparse_features_give_what_dense_ones_give(make, metric, rng):
+def test_sparse_features_give_what_dense_ones_give_as_they_are(make, metric, rng):
     X = rng.normal(size=(30, 6)) * (rng.random((30, 6)) < 0.6)
     X[:, 0] += 1.0
     y = np.arange(30) % 2
-    dense = gaussian(metric=metric).fit(X, y)
+    dense = gaussian(metric=metric, standardize=False).fit(X, y)
     sparse = gaussian(metric=metric).fit(make(X), y)
     for new in (X[:7], make(X[:7])):
         np.testing.assert_allclose(sparse.predict_proba(new), dense.predict_proba(X[:7]), atol=SAME)
@@ -289,11 +287,11 @@ def test_points_that_are_all_the_same_say_nothing(model):
 def test_fitted_external_field_favours_large_classes(name, rng):
     X, y = rng.normal(size=(40, 2)), np.repeat([0, 1], [32, 8])  # the neighbours know nothing
     plain = clone(MODELS[name]).fit(X, y)
-    np.testing.assert_array_equal(plain.external_field_, [0.0, 0.0])
-    model = clone(plain).set_params(external_field="fitted").fit(X, y)
+    np.testing.assert_array_equal(plain.intercept_, [0.0, 0.0])
+    model = clone(plain).set_params(fit_intercept=True).fit(X, y)
     alpha = fit_external_field(plain.family_, plain.labels_, plain.priors_)
-    np.testing.assert_allclose(model.external_field_, alpha)
-    np.testing.assert_array_equal(model.family_.external_field, model.external_field_)
+    np.testing.assert_allclose(model.intercept_, alpha)
+    np.testing.assert_array_equal(model.family_.external_field, model.intercept_)
     assert alpha[0] > 0.3 > -0.3 > alpha[1]
     far = [[50.0, 50.0]]  # where no neighbour is near
     assert model.predict_proba(far)[0, 0] > 0.6
@@ -329,11 +327,36 @@ def test_class_prior_multiplies_the_odds(iris):
     plain, expected = model.predict_proba(new), np.array([0.6, 0.3, 0.1])
     weighted = plain * expected / trained
     np.testing.assert_allclose(
-        model.predict_proba(new, class_prior=expected),
+        model.set_params(class_prior=expected).predict_proba(new),
         weighted / weighted.sum(axis=1, keepdims=True),
     )
-    np.testing.assert_allclose(model.predict_proba(new, class_prior=trained), plain)
-    assert (model.predict_proba(new, class_prior=[0.0, 0.5, 0.5])[:, 0] == 0.0).all()
+    np.testing.assert_allclose(model.set_params(class_prior=trained).predict_proba(new), plain)
+    assert (model.set_params(class_prior=[0.0, 0.5, 0.5]).predict_proba(new)[:, 0] == 0.0).all()
+
+
+def test_class_prior_multiplies_the_odds_at_every_draw_of_an_interval(iris):
+    X, y, new, _ = iris
+    is_first = y == y[0]
+    model = gaussian().fit(X, is_first)
+    trained, given = np.array([(~is_first).mean(), is_first.mean()]), np.array([0.9, 0.1])
+    plain = model.predict_proba_interval(new)
+    shifted = model.set_params(class_prior=given).predict_proba_interval(new)
+    ratio = given / trained
+    # With two classes the change is monotone, and so commutes with quantiles.
+    for before, after in zip(plain, shifted, strict=True):
+        p = before[:, 1]
+        expected = p * ratio[1] / (p * ratio[1] + (1.0 - p) * ratio[0])
+        # A quantile is interpolated between two of 512 draws.
+        np.testing.assert_allclose(after[:, 1], expected, atol=1e-3)
+
+
+def test_class_prior_holds_for_joint_draws(iris):
+    X, y, new, _ = iris
+    model = gaussian(class_prior=[0.8, 0.1, 0.1]).fit(X, y)
+    draws = model.predict_joint(new[:1], n_draws=4_000, random_state=0)
+    share = (draws == model.classes_[:, None, None]).mean(axis=(1, 2))
+    error = np.sqrt(share * (1.0 - share) / 4_000)
+    assert (np.abs(share - model.predict_proba(new[:1])[0]) < 4.0 * error + 0.01).all()
 
 
 def test_class_prior_is_all_that_is_left_of_a_class_that_cannot_be(rng):
@@ -341,7 +364,7 @@ def test_class_prior_is_all_that_is_left_of_a_class_that_cannot_be(rng):
     y = np.repeat(["a", "b", "c"], [10, 5, 5])
     posterior = FixedPosterior(beta=2_000.0, sigma=0.01, asked=[])
     model = DistanceNeighborsClassifier(inference=posterior).fit(X, y)
-    probabilities = model.predict_proba([[0.0]], class_prior=[0.0, 0.25, 0.75])
+    probabilities = model.set_params(class_prior=[0.0, 0.25, 0.75]).predict_proba([[0.0]])
     np.testing.assert_allclose(probabilities.sum(), 1.0)
     assert probabilities[0, 0] == 0.0
 
@@ -548,7 +571,7 @@ def test_package_lists_its_names_and_no_others():
     ("script", "heavy"),
     [
         ("import nearfield", {"numpy", "sklearn"}),
-        ("from nearfield import KNeighborsClassifierCV, save", {"skops", "matplotlib", "arviz"}),
+        ("from nearfield import KNeighborsClassifierCV, save", {"matplotlib", "arviz"}),
     ],
 )
 def test_heavy_libraries_are_imported_only_when_used(script, heavy):
@@ -559,12 +582,3 @@ def test_heavy_libraries_are_imported_only_when_used(script, heavy):
     ]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     assert run.stdout.strip() == ""
-
-
-@pytest.mark.parametrize(
-    "module", ["estimators._distance", "estimators._probabilistic", "estimators._neighbors_cv"]
-)
-def test_examples_in_the_documentation_are_true(module):
-    results = doctest.testmod(import_module(f"nearfield.{module}"))
-    assert results.attempted > 4
-    assert results.failed == 0

@@ -17,11 +17,11 @@ from sbc import chi_square_p_value, ecdf_p_value, sbc_ranks
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
+from nearfield._progress import progress
 from nearfield.field import NeighborFamily
 from nearfield.inference import AuxiliaryVariable, Pseudolikelihood, exchange
 from nearfield.inference._chain import RunLength, advance, start_chain
 from nearfield.inference._priors import Priors, default_priors
-from nearfield.inference._progress import progress
 from nearfield.inference._target import Target, check_target, log_potential
 from nearfield.inference._walk import Walk, dispersed_start, learn, propose
 from nearfield.inference.exchange import Exchange, ExchangeSampler
@@ -310,10 +310,15 @@ def test_what_is_no_family_is_refused(rng, engine):
         engine.infer(rng, None, tiny_labels(family))
 
 
-def test_a_seed_in_place_of_a_generator_is_refused():
+@pytest.mark.filterwarnings("ignore:Expected R-hat")
+def test_a_seed_may_stand_for_its_generator():
     family = tiny_family("gaussian")
-    with pytest.raises(TypeError, match="as rng; got 5"):
-        SHORT.infer(5, family, tiny_labels(family))
+    first, second = (
+        SHORT.infer(rng, family, tiny_labels(family)) for rng in (5, np.random.default_rng(5))
+    )
+    np.testing.assert_array_equal(first.beta, second.beta)
+    with pytest.raises((TypeError, ValueError), match="default_rng takes"):
+        SHORT.infer("five", family, tiny_labels(family))
 
 
 def test_perfect_draws_are_refused_where_there_are_none(rng):

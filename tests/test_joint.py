@@ -4,11 +4,11 @@ from scipy import stats
 
 from nearfield import DistanceNeighborsClassifier
 from nearfield.distances import distance_matrix
-from nearfield.field import DistanceFamily, NeighborFamily
+from nearfield.field import DistanceFamily, LabelField, NeighborFamily
 from nearfield.field.enumeration import label_distribution
 from nearfield.inference import Posterior, Priors
 from nearfield.prediction import draw_joint_labels
-from nearfield.sampling.free import draw_free_labels
+from nearfield.sampling import draw_free_labels
 
 N_POINTS, N_KNOWN = 7, 4
 
@@ -126,8 +126,9 @@ def test_repulsive_fields_are_drawn_by_gibbs_alone(fit_p_value):
 
 def test_free_labels_start_anywhere_and_leave_the_start_alone():
     rng = np.random.default_rng(0)
+    field = LabelField(np.zeros((4, 4)), 2, np.array([0.0, 50.0]))
     labels = np.zeros(3, dtype=np.int64)
-    drawn = draw_free_labels(rng, np.zeros((3, 3)), np.array([[0.0, 50.0]] * 3), 1.0, labels, 1)
+    drawn = draw_free_labels(rng, field, 1.0, np.zeros(1, dtype=np.int64), labels, 1)
     assert drawn.tolist() == [1, 1, 1]
     assert labels.tolist() == [0, 0, 0]
 
@@ -159,7 +160,7 @@ def test_what_cannot_be_drawn_is_refused():
     with pytest.raises(ValueError, match="whole-number labels"):
         draw_joint_labels(rng, posterior, family, [0.5, 1.0], 5)
     with pytest.raises(TypeError, match="rng"):
-        draw_joint_labels(0, posterior, family, [0, 1], 5)
+        draw_joint_labels("seed", posterior, family, [0, 1], 5)
     with pytest.raises(ValueError, match="n_draws"):
         draw_joint_labels(rng, posterior, family, [0, 1], 0)
     with pytest.raises(ValueError, match="priors with a density"):

@@ -13,8 +13,9 @@ from nearfield.datasets import load_crabs, load_iris, load_wine
 from nearfield.distances import distance_matrix
 from nearfield.field import NeighborFamily
 from nearfield.field.enumeration import label_distribution
-from nearfield.inference import Exchange, PathSampling, Priors, _posterior_estimate, path_sampling
-from nearfield.inference._priors import default_priors
+from nearfield.inference import Exchange, PathSampling, Priors, default_priors
+from nearfield.inference._path_settings import PathSettings
+from nearfield.inference._problem import Problem
 from nearfield.log_partition import Estimates, Reweighting
 
 MODELS = ["gaussian", "exponential", "radius", "k"]
@@ -234,11 +235,12 @@ def test_exchange_has_the_same_posterior(load):
     assert (abs(ours.sd() / theirs.sd() - 1.0) < 0.15).all()
 
 
-def test_a_run_that_needs_more_draws_says_so(rng, monkeypatch):
-    monkeypatch.setattr(_posterior_estimate, "_MIN_EFFECTIVE", 1e9)
+def test_a_run_that_needs_more_draws_says_so(rng):
     family = tiny_family("k")
+    settings = PathSettings(min_effective=1e9)
+    problem = Problem(family, tiny_labels(family), tiny_priors(family), settings)
     with pytest.warns(ConvergenceWarning, match="Raise n_draws"):
-        PathSampling(n_draws=1).infer(rng, family, tiny_labels(family), tiny_priors(family))
+        PathSampling(n_draws=1).run(rng, problem)
 
 
 @pytest.mark.parametrize("name", ["n_draws", "tolerance", "scale_density", "beta_density"])
@@ -293,11 +295,15 @@ def test_the_mass_below_a_long_tail_is_bounded_and_told(rng):
     assert 0.5 * left_out < posterior.outside_mass < 0.1
 
 
-def test_chains_that_freeze_below_zero_are_told(rng, monkeypatch):
-    monkeypatch.setattr(path_sampling, "_IMPOSSIBLE", -10.0)
-    family = tiny_family("k")
+def test_chains_that_freeze_below_zero_are_told(rng):
+    # On a ring two neighbours that agree are a wall, which moves at no cost but meets no other in
+    # time: the chains keep some walls at betas where the field has none.
+    angles = 2.0 * np.pi * np.arange(100) / 100
+    points = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    family = NeighborFamily.from_distances(distance_matrix(points), 2, "gaussian", n_neighbors=2)
+    labels, priors = np.arange(100) % 2, Priors(stats.uniform(-100, 101), stats.uniform(0.5, 0.5))
     with pytest.warns(ConvergenceWarning, match="chains froze"):
-        PathSampling().infer(rng, family, tiny_labels(family), tiny_priors(family))
+        PathSampling().infer(rng, family, labels, priors)
 
 
 def test_a_prior_far_below_zero_is_refused(rng):
@@ -310,8 +316,8 @@ def test_a_prior_far_below_zero_is_refused(rng):
 def test_impossible_problems_are_refused(rng):
     family = tiny_family("gaussian")
     labels = tiny_labels(family)
-    with pytest.raises(TypeError, match=r"Expected a numpy.random.Generator"):
-        PathSampling().infer(0, family, labels)
+    with pytest.raises(TypeError, match=r"Expected rng as numpy.random.default_rng takes it"):
+        PathSampling().infer("seed", family, labels)
     with pytest.raises(ValueError, match="labels from 0 to"):
         PathSampling().infer(rng, family, labels + 2)
     with pytest.raises(ValueError, match="joint distribution"):

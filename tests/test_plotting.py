@@ -426,14 +426,16 @@ def test_the_check_of_clipped_text_can_fail():
 
 
 def test_a_mixture_is_shown_by_its_parts():
-    mixture = NearfieldClassifier(metrics=("euclidean", "manhattan"), n_folds=2).fit(X, Y)
+    mixture = NearfieldClassifier(
+        metrics=("euclidean", "manhattan"), n_folds=2, random_state=0
+    ).fit(X, Y)
     title = PosteriorDisplay.from_estimator(mixture).ax_.get_title()
     assert f"weight {mixture.weights_.max():.2f}" in title
     display = InfluenceDisplay.from_estimator(mixture, X.iloc[[0]])
-    points = mixture.features_.transform(X.iloc[[0]].to_numpy())
+    points = mixture.power_transform_.transform(X.iloc[[0]].to_numpy())
     expected = sum(
         weight * InfluenceDisplay.from_estimator(candidate, points).influence
-        for weight, candidate in zip(mixture.weights_, mixture.candidates_, strict=True)
+        for weight, candidate in zip(mixture.weights_, mixture.estimators_, strict=True)
     )
     np.testing.assert_allclose(display.influence, expected)
     ReliabilityDisplay.from_estimator(mixture, X, Y)

@@ -228,7 +228,7 @@ def test_every_goal_that_is_missed_has_a_reason_or_says_that_there_is_none():
     bad = _results({"nearfield": 0.9, "k-nn": 0.3, "Gaussian process": 0.2}, problem_names=every)
     missed = [asked for asked, _, is_met in report.goals(bad) if not is_met]
     assert len(missed) == 12
-    text = report._goals(bad)
+    text = report._goals(bad, "numeric")
     for asked in missed:
         assert f"- {asked}: " in text
     assert "iris: error at most 4%: 38 training points" in text

@@ -246,7 +246,6 @@ def test_arguments_that_make_no_draw_are_refused(rng, random_field, arguments, m
 
 
 @pytest.mark.parametrize("draw", [draw_labels, draw_labels_perfect, draw_labels_cluster])
-@pytest.mark.parametrize("rng", [0, None, np.random.RandomState(0)])
-def test_what_is_no_generator_is_refused(random_field, draw, rng):
-    with pytest.raises(TypeError, match=r"Pass numpy.random.default_rng\(seed\)"):
-        draw(rng, random_field(5, 2), 1.0)
+def test_a_seed_stands_for_its_generator(random_field, draw):
+    field = random_field(5, 2)
+    np.testing.assert_array_equal(draw(7, field, 1.0), draw(np.random.default_rng(7), field, 1.0))

@@ -1,89 +1,79 @@
-"""Path sampling against the exact posterior of uniform fields, across first-order transitions."""
+"""Path sampling against exact posteriors of uniform fields, across first-order transitions."""
 
 import numpy as np
 import pytest
-from scipy import stats
+from uniform_fields import Case, Errors, blocks, log_partition, run, run_uniform, two_clusters
 
-from nearfield.field import DistanceFamily
 from nearfield.field.enumeration import uniform_log_partition
-from nearfield.inference import PathSampling, Priors
 
-PRIORS = Priors(stats.halfnorm(scale=50.0), stats.uniform(0.0, 100.0))
-# Numbers of points and classes, and the share of the largest class.
-CASES = [(30, 10, 0.8), (60, 10, 0.85), (150, 5, 0.8), (150, 2, 0.6)]
+CASES = [Case(30, 10, 0.8), Case(60, 10, 0.85), Case(60, 5, None), Case(150, 2, 0.6)]
 LONG_CASES = [
-    (n_points, n_classes, share)
-    for n_points in (30, 60, 150, 300)
+    Case(n_points, n_classes, share)
+    for n_points in (30, 60, 150, 300, 1_000)
     for n_classes in (2, 3, 5, 10)
-    for share in (1.0 / n_classes, 0.6, 0.85, 0.97)
+    for share in (1.0 / n_classes, 0.6, 0.8, 0.85, 0.97, None)
 ]
+LINKED = [(60, 3, 0.8, 0.05), (60, 3, 0.8, 0.3)]
+BLOCKS = [(2, Case(60, 10, 0.85)), (4, Case(30, 5, 0.8))]
 
 
-def labels_with(n_points, n_classes, share):
-    n_first = round(share * n_points)
-    return np.concatenate(
-        [np.zeros(n_first, dtype=int), 1 + np.arange(n_points - n_first) % (n_classes - 1)]
-    )
+def assert_exact(errors: Errors):
+    assert abs(errors.mean) < 0.1
+    assert abs(errors.sd) < 0.05
+    assert abs(errors.log_evidence) < 0.1 + 3.0 * errors.log_evidence_error
+    assert errors.n_warnings == 0
 
 
-def exact_moments(n_classes, labels):
-    """Mean and sd of beta, and the log evidence, by a fine grid of the closed form."""
-    n_points, counts = len(labels), np.bincount(labels)
-    agreement = (counts * (counts - 1)).sum() / (n_points - 1)
-
-    def log_density(betas):
-        log_z = uniform_log_partition(n_points, n_classes, betas)
-        return betas * agreement - log_z + PRIORS.log_beta(betas)
-
-    coarse = np.sinh(np.linspace(0.0, np.arcsinh(300.0), 400))
-    values = log_density(coarse)
-    inside = np.flatnonzero(values > values.max() - 30.0)
-    ends = coarse[[max(inside[0] - 1, 0), min(inside[-1] + 1, len(coarse) - 1)]]
-    betas = np.linspace(*ends, 3_000)
-    values = log_density(betas)
-    weights = np.exp(values - values.max())
-    log_evidence = values.max() + np.log(weights.sum() * (betas[1] - betas[0]))
-    weights /= weights.sum()
-    mean = weights @ betas
-    return mean, np.sqrt(weights @ (betas - mean) ** 2), log_evidence
-
-
-def errors_of(n_points, n_classes, share, n_seeds):
-    """Errors of mean (in sd), sd (relative) and log evidence, and the reported ones, per seed."""
-    labels = labels_with(n_points, n_classes, share)
-    mean, sd, log_evidence = exact_moments(n_classes, labels)
-    family = DistanceFamily(1.0 - np.eye(n_points), "gaussian", n_classes)
-    rows = []
-    for seed in range(n_seeds):
-        posterior = PathSampling().infer(np.random.default_rng(seed), family, labels, PRIORS)
-        rows.append(
-            [
-                (posterior.mean()["beta"] - mean) / sd,
-                posterior.sd()["beta"] / sd - 1.0,
-                posterior.log_evidence - log_evidence,
-                posterior.mean_error[0] / sd,
-                posterior.log_evidence_error,
-            ]
-        )
-    return np.array(rows)
-
-
-def assert_exact(errors):
-    means, sds, evidences, _, reported = errors.T
-    assert np.abs(means).max() < 0.1
-    assert np.abs(sds).max() < 0.05
-    assert (np.abs(evidences) < 0.1 + 3.0 * reported).all()
+def test_the_oracle_is_the_convolution_of_the_package():
+    betas = np.array([-1.0, 0.5, 2.4, 9.0])
+    ours = log_partition(30, 5, betas)
+    np.testing.assert_allclose(ours, uniform_log_partition(30, 5, betas), rtol=1e-12)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_posterior_of_the_uniform_field_is_exact(case):
-    assert_exact(errors_of(*case, n_seeds=2))
+    assert_exact(run_uniform(case, seed=0))
+
+
+def test_log_z_of_fields_without_links_adds():
+    family, labels, priors, exact = blocks(2, Case(30, 10, 0.8))
+    assert_exact(run(family, labels, exact, 0, priors))
+
+
+def test_two_tight_clusters_with_few_links_are_exact():
+    family, labels, priors, exact = two_clusters(24, 3, 0.8, 0.05)
+    assert_exact(run(family, labels, exact, 0, priors))
+
+
+def assert_exact_over_seeds(all_errors):
+    """Check every seed, and that the reported errors are those of the spread over seeds.
+
+    0.01 is added to both, so that errors that do not matter cannot fail.
+    """
+    for errors in all_errors:
+        assert_exact(errors)
+    off = np.array([[e.mean, e.log_evidence] for e in all_errors])
+    reported = np.array([[e.mean_error, e.log_evidence_error] for e in all_errors])
+    ratios = (np.sqrt((reported**2).mean(axis=0)) + 0.01) / (off.std(axis=0, ddof=1) + 0.01)
+    assert (ratios > 1.0 / 1.5).all()
+    assert (ratios < 1.5).all()
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("case", LONG_CASES, ids=str)
 def test_the_posterior_of_uniform_fields_is_exact_over_seeds(case):
-    errors = errors_of(*case, n_seeds=20)
-    assert_exact(errors)
-    spread, reported = errors[:, 2].std(ddof=1), np.sqrt((errors[:, 4] ** 2).mean())
-    assert 1.0 / 1.5 < (reported + 0.01) / (spread + 0.01) < 2.5
+    assert_exact_over_seeds([run_uniform(case, seed) for seed in range(20)])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("settings", LINKED, ids=str)
+def test_clusters_with_links_are_exact_over_seeds(settings):
+    family, labels, priors, exact = two_clusters(*settings)
+    assert_exact_over_seeds([run(family, labels, exact, seed, priors) for seed in range(20)])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("settings", BLOCKS, ids=str)
+def test_fields_without_links_are_exact_over_seeds(settings):
+    family, labels, priors, exact = blocks(*settings)
+    assert_exact_over_seeds([run(family, labels, exact, seed, priors) for seed in range(20)])
