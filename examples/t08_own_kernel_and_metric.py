@@ -3,7 +3,8 @@ A kernel or a metric of one's own
 =================================
 
 A metric is a function of two rows, and goes into any classifier. A kernel is a function of
-distances and sigma, and goes into a family of fields, which every engine accepts.
+distances and sigma, and goes into `DistanceNeighborsClassifier`, or into a family of fields, which
+every engine accepts.
 """
 
 # %%
@@ -63,6 +64,13 @@ posteriors = {
 }
 for name, posterior in posteriors.items():
     print(f"{name}: log evidence {posterior.log_evidence:.2f} ± {posterior.log_evidence_error:.2f}")
+
+# %%
+# The classifier takes the same function.
+
+model = DistanceNeighborsClassifier(cauchy, inference="pseudolikelihood", random_state=0)
+scores = cross_val_score(model, points, classes, cv=5, scoring="neg_log_loss")
+print(f"cauchy: log loss {-scores.mean():.3f}")
 
 # %%
 # The weights of one point under each kernel, at the posterior mean of sigma. The Cauchy kernel

@@ -297,6 +297,27 @@ def test_fitted_external_field_favours_large_classes(name, rng):
     assert model.predict_proba(far)[0, 0] > 0.6
 
 
+def test_a_kernel_of_ones_own_does_all_that_a_kernel_by_name_does(iris, tmp_path):
+    X, y, new = iris[0], iris[1], iris[2][:6]
+
+    def log_gaussian(distances, sigma):
+        return -0.5 * (distances / sigma) ** 2
+
+    own, named = (
+        DistanceNeighborsClassifier(kernel, inference="pseudolikelihood", random_state=0).fit(X, y)
+        for kernel in (log_gaussian, "gaussian")
+    )
+    np.testing.assert_allclose(own.predict_proba(new), named.predict_proba(new), atol=1e-6)
+    np.testing.assert_array_equal(own.predict_set(new), named.predict_set(new))
+    np.testing.assert_array_equal(own.decide(new), named.decide(new))
+    assert own.predict_joint(new, n_draws=3).shape == (3, 6)
+    with pytest.raises(ValueError, match="n_neighbors=None with a kernel of one's own"):
+        clone(own).set_params(n_neighbors=5).fit(X, y)
+    with pytest.raises(TypeError, match="by name"):
+        nearfield.save(own, tmp_path / "own.model")
+    assert not list(tmp_path.iterdir())
+
+
 def test_learned_metric_is_kept(iris):
     X, y, new, new_y = iris
     model = gaussian(metric="within").fit(X, y)

@@ -238,8 +238,29 @@ def test_kernels_that_make_no_weights_are_refused(kernel, message):
         family.at(1.0)
 
 
-def test_prediction_refuses_a_kernel_of_ones_own():
-    family = DistanceFamily(distance_matrix([[0.0], [1.0], [3.0]]), log_gaussian, 2)
-    posterior = Posterior.from_nodes([1.0], [1.0], [1.0], "sigma")
-    with pytest.raises(ValueError, match="a kernel by name"):
-        Predictor(posterior, family, np.array([0, 1, 0]))
+@pytest.mark.parametrize("predictive", ["joint", "printed"])
+def test_prediction_by_a_kernel_of_ones_own_is_that_of_the_kernel_by_name(predictive):
+    rng = np.random.default_rng(0)
+    points, labels = rng.normal(size=(15, 2)), np.arange(15) % 3
+    posterior = Posterior.from_nodes([1.0, 2.0, 4.0], [0.3, 0.3, 1.0], [0.5, 0.2, 0.3], "sigma")
+    own, named = (
+        Predictor(posterior, DistanceFamily(distance_matrix(points), k, 3), labels, predictive)
+        for k in (log_gaussian, "gaussian")
+    )
+    new = distance_matrix(rng.normal(size=(7, 2)), points)
+    np.testing.assert_allclose(own.probabilities(new), named.probabilities(new), atol=1e-12)
+    np.testing.assert_allclose(own.influence(new), named.influence(new), atol=1e-12)
+    assert own.outlier_score(10.0 * new).min() > own.outlier_score(new).max()
+
+
+def test_a_kernel_without_a_neighbour_of_a_new_point_is_refused():
+    def triangle(distances, sigma):
+        return np.log(np.maximum(1.0 - distances / sigma, 0.0))
+
+    points = np.array([[0.0], [1.0], [2.0]])
+    family = DistanceFamily(distance_matrix(points), triangle, 2)
+    posterior = Posterior.from_nodes([1.0], [1.5], [1.0], "sigma")
+    predictor = Predictor(posterior, family, np.array([0, 1, 0]))
+    assert predictor.probabilities(distance_matrix([[0.5]], points)).sum() == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="for some neighbour of every point"):
+        predictor.probabilities(distance_matrix([[9.0]], points))

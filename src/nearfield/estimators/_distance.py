@@ -1,8 +1,10 @@
 """The distance nearest neighbour classifier, d-nn."""
 
+from collections.abc import Callable
 from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from nearfield.estimators import _graph
 from nearfield.estimators._field import FieldClassifier
@@ -23,10 +25,13 @@ class DistanceNeighborsClassifier(FieldClassifier):
 
     Parameters
     ----------
-    kernel : {"gaussian", "radius", "exponential"}
+    kernel : {"gaussian", "radius", "exponential"} or callable
         How the weight of a neighbour falls off with its distance: as
         :math:`\exp(-d^2/2\sigma^2)` (d-nn1), not at all within a radius sigma and next to all
-        beyond it (d-nn2), or as :math:`\exp(-d \sigma)` (d-nn3).
+        beyond it (d-nn2), or as :math:`\exp(-d \sigma)` (d-nn3). A function of
+        (distances, sigma) gives the log of a kernel of one's own, element by element; it should
+        change smoothly with sigma, a length. All points then count as neighbours, and a model
+        file cannot hold the function.
     metric : str or callable
         Any metric of scikit-learn or SciPy, a function of two vectors, ``"precomputed"``, or one
         that is learned from the labels: see ``nearfield.distances.LEARNED_METRICS``. Euclidean,
@@ -136,7 +141,7 @@ class DistanceNeighborsClassifier(FieldClassifier):
 
     def __init__(
         self,
-        kernel: str = "gaussian",
+        kernel: str | Callable[[NDArray[np.float64], float], NDArray[np.float64]] = "gaussian",
         *,
         metric: Any = "euclidean",
         metric_params: dict[str, Any] | None = None,
@@ -172,12 +177,21 @@ class DistanceNeighborsClassifier(FieldClassifier):
         self.verbose = verbose
 
     @property
-    def _kernel(self) -> str:
-        check_kernel(self.kernel)
+    def _kernel(self) -> Any:
+        if not callable(self.kernel):
+            check_kernel(self.kernel)
         return self.kernel
 
     def _uses_graph(self, n_points: int) -> bool:
         n_neighbors = check_neighbors(self.n_neighbors)
+        if callable(self.kernel):
+            if n_neighbors is not None:
+                raise ValueError(
+                    "Expected n_neighbors=None with a kernel of one's own, which weighs all "
+                    f"points; got n_neighbors={n_neighbors}. Let the kernel fall to zero "
+                    "instead, or choose a kernel by name."
+                )
+            return False
         if n_neighbors is not None and n_neighbors < n_points - 1:
             return True
         return n_points > _graph.MAX_DENSE_AUTOMATIC and not is_named(self.metric, "precomputed")

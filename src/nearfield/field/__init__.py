@@ -24,6 +24,7 @@ from nearfield.field.weights import (
     gaussian_weights,
     kernel_weights,
     knn_weights,
+    log_kernel_values,
     radius_weights,
 )
 
@@ -44,6 +45,7 @@ __all__ = [
     "gaussian_weights",
     "kernel_weights",
     "knn_weights",
+    "log_kernel_values",
     "nearest_distances",
     "neighbor_scale_range",
     "radius_weights",

@@ -123,7 +123,7 @@ class DistanceFamily:
 
     def __post_init__(self) -> None:
         _check_family(self)
-        if not callable(self.kernel):
+        if not self.is_custom:
             check_kernel(self.kernel)
 
     @classmethod
@@ -145,6 +145,11 @@ class DistanceFamily:
     def is_smooth(self) -> bool:
         """Whether the field changes smoothly with sigma."""
         return self.kernel != "radius"
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether the kernel is a function of one's own, without compiled code."""
+        return callable(self.kernel)
 
     @property
     def scale_steps(self) -> NDArray[np.float64]:
@@ -203,7 +208,7 @@ class DistanceFamily:
         return weights @ is_class + weights.T @ is_class
 
     def _weights(self, scale: float) -> NDArray[np.float64]:
-        if callable(self.kernel):
+        if self.is_custom:
             return log_kernel_weights(self.distances, self.kernel, scale)
         if self.kernel == "radius":
             return radius_weights(self.distances, scale)

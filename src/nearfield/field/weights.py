@@ -172,24 +172,38 @@ def log_kernel_weights(
 
     Each row is taken relative to its largest value, so that a constant of the kernel has no part.
     """
-    matrix = _check_distances(distances)
+    matrix = _check_distances(distances).copy()
+    np.fill_diagonal(matrix, np.inf)
+    log_values = log_kernel_values(matrix, log_kernel, check_positive(sigma, "sigma"))
+    return _normalized(np.exp(log_values - log_values.max(axis=1, keepdims=True)))
+
+
+def log_kernel_values(
+    distances: NDArray[np.float64], log_kernel: LogKernel, sigma: float
+) -> NDArray[np.float64]:
+    """Evaluate the log of a kernel of one's own at distances to neighbours, shape (m, n).
+
+    Infinite distances are no neighbours: the function gets zeros there, and their log kernel is
+    -infinity.
+    """
+    is_neighbor = distances < np.inf
     with np.errstate(divide="ignore", over="ignore"):
-        given = log_kernel(matrix, check_positive(sigma, "sigma"))
+        given = log_kernel(np.where(is_neighbor, distances, 0.0), sigma)
     values = np.array(given, dtype=np.float64)  # a copy: the function may keep its own
-    if values.shape != matrix.shape:
+    if values.shape != distances.shape:
         raise ValueError(
-            f"Expected log kernel values of shape {matrix.shape}, one a distance; got shape "
+            f"Expected log kernel values of shape {distances.shape}, one a distance; got shape "
             f"{values.shape} from {log_kernel!r}. Compute them element by element."
         )
-    np.fill_diagonal(values, -np.inf)
-    largest = values.max(axis=1, keepdims=True)  # nan if there is one
+    values[~is_neighbor] = -np.inf
+    largest = values.max(axis=1)  # nan if there is one
     if not np.isfinite(largest).all():
         raise ValueError(
             "Expected a log kernel below infinity, and above -infinity for some neighbour of every "
             f"point; got a row with the largest value {largest[~np.isfinite(largest)][0]} from "
             f"{log_kernel!r} at sigma={sigma:g}. Give the log of the kernel, in log space."
         )
-    return _normalized(np.exp(values - largest))
+    return values
 
 
 def kernel_weights(

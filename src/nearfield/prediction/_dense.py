@@ -13,8 +13,9 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logsumexp
 
-from nearfield.field import RADIUS_EPSILON, DistanceFamily
+from nearfield.field import RADIUS_EPSILON, DistanceFamily, log_kernel_values
 from nearfield.prediction._quadrature import Floats
 from nearfield.prediction.kernels.radius import fill_in_weights, radius_support, search_table
 from nearfield.prediction.kernels.smooth import smooth_support, training_totals
@@ -33,6 +34,8 @@ def dense_sums(
     family: DistanceFamily, labels: NDArray[np.int64], scales: Floats, *, is_joint: bool
 ) -> Sums:
     """Prepare the support at some rising scales, with in-weights if the model has them."""
+    if family.is_custom:
+        return CustomSums.from_family(family, labels, scales, is_joint)
     make = SmoothSums.from_family if family.is_smooth else RadiusSums.from_family
     return make(family, labels, scales, is_joint)
 
@@ -161,4 +164,48 @@ class RadiusSums:
             RADIUS_EPSILON,
             support,
         )
+        return support
+
+
+@dataclass(frozen=True, eq=False)
+class CustomSums:
+    """The support under a kernel of one's own, in plain NumPy.
+
+    Attributes
+    ----------
+    kernel : callable
+        Of (distances, sigma): the log of the kernel.
+    is_class : ndarray, shape (n, G)
+    scales : ndarray, shape (n_scales,)
+    log_normalizers : ndarray, shape (n_scales, n)
+        log Z, infinite where in-weights play no part.
+    """
+
+    kernel: Any
+    is_class: Floats
+    scales: Floats
+    log_normalizers: Floats
+
+    @classmethod
+    def from_family(
+        cls, family: DistanceFamily, labels: NDArray[np.int64], scales: Floats, is_joint: bool
+    ) -> "CustomSums":
+        """Sum over the training points at each of the scales."""
+        log_normalizers = np.full((len(scales), family.n_points), np.inf)
+        if is_joint:
+            others = family.distances.copy()
+            np.fill_diagonal(others, np.inf)
+            for row, scale in zip(log_normalizers, scales, strict=True):
+                row[:] = logsumexp(log_kernel_values(others, family.kernel, scale), axis=1)
+        is_class = (labels[:, None] == np.arange(family.n_classes)).astype(np.float64)
+        return cls(family.kernel, is_class, scales, log_normalizers)
+
+    def support(self, distances: Floats) -> Floats:
+        """Give the support of each class at each scale, shape (m, n_scales, G)."""
+        support = np.empty((len(distances), len(self.scales), self.is_class.shape[1]))
+        for s, scale in enumerate(self.scales):
+            log_values = log_kernel_values(distances, self.kernel, scale)
+            out_weights = np.exp(log_values - logsumexp(log_values, axis=1, keepdims=True))
+            in_weights = expit(log_values - self.log_normalizers[s])
+            support[:, s] = (out_weights + in_weights) @ self.is_class
         return support

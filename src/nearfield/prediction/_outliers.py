@@ -26,7 +26,8 @@ class OutlierScale:
 
     With the radius kernel and with k neighbours, whose weights do not tell far from farther, it
     is the distance to the k-th neighbour in units of the radius, or of what is typical among the
-    training points, less one; k is for the radius the number of neighbours that is typical.
+    training points, less one; k is for the radius the number of neighbours that is typical. A
+    kernel of one's own, which may have compact support, is scored as the radius kernel is.
 
     In either case it is zero for a typical training point, and rises without bound as all the
     distances rise.
@@ -36,7 +37,7 @@ class OutlierScale:
     is_squared : bool
         For a smooth kernel.
     rates, typical_sums : ndarray, shape (n_scales,)
-        For a smooth kernel, else empty.
+        For the Gaussian and the exponential kernel, else empty.
     ranks, reaches : ndarray, shape (n_scales,)
         k - 1 and the unit of length, else empty.
     """
@@ -51,7 +52,7 @@ class OutlierScale:
     def from_posterior(cls, posterior: Posterior, family: DistanceFamily) -> "OutlierScale":
         """Take what is usual among the training points at scales of the posterior."""
         scales = typical_scales(posterior)
-        if family.is_smooth:
+        if family.is_smooth and not family.is_custom:
             is_squared, rates = kernel_rates(family, scales)
             typical_sums = _typical_sums(family, rates, is_squared)
             return cls(is_squared, rates, typical_sums, np.empty(0, dtype=np.int64), np.empty(0))

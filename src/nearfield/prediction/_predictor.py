@@ -257,11 +257,6 @@ def check_predictive(predictive: str, posterior: Posterior, family: Any) -> None
             f"Expected predictive among {PREDICTIVES}; got predictive={predictive!r}. "
             "Choose one of them."
         )
-    if callable(getattr(family, "kernel", None)):
-        raise ValueError(
-            "Expected a family with a kernel by name, which prediction has compiled code for; got "
-            f"{family.kernel!r}. Use the fields of the family, such as family.support."
-        )
     if posterior.scale_name != family.scale_name:
         raise ValueError(
             f"Expected a posterior of {family.scale_name}, as the family has it; got one "
