@@ -76,7 +76,10 @@ class PowerTransform(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Transform points, shape (m, n_features)."""
         check_is_fitted(self)
-        points = validate_data(self, X, dtype=np.float64, reset=False)
+        return self.place(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def place(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Transform points that were checked."""
         standardized = (points - self.mean_) / self.scale_
         return (yeo_johnson(standardized, self.powers_) - self.new_mean_) / self.new_scale_
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import PAIRWISE_BOOLEAN_FUNCTIONS
 
 from nearfield._hashing import sample_rows
@@ -169,18 +170,15 @@ class MetricSpace:
         """Measure the training points against each other; `X` is read if they are precomputed."""
         if is_named(self.metric, "precomputed"):
             return check_distances(X)
-        if self.is_dense_euclidean and np.abs(self.points).max() < _LARGEST:
-            return euclidean_distances_to(self.points, self.points)
+        if self.power is not None and np.abs(self.points).max() < _LARGEST:
+            return self.distances_between(self.points, self.points)
         return self._measure(self.points, None, n_jobs)
 
     def distances_to(self, X: Any) -> NDArray[np.float64]:
         """Measure new points, shape (m, n_features), to the training points, shape (m, n)."""
         if is_named(self.metric, "precomputed"):
             return distance_matrix(X, self.points, metric="precomputed")
-        points = self.place(X)
-        if self.is_dense_euclidean and np.abs(points).max() < _LARGEST:
-            return euclidean_distances_to(points, self.points)
-        return self._measure(points, self.points, None)
+        return self.distances_between(self.place(X), self.points)
 
     def extended(self, X: Any) -> "MetricSpace":
         """Add points, shape (m, n_features), to the training points."""
@@ -189,9 +187,11 @@ class MetricSpace:
 
     def distances_between(self, points: Any, others: Any) -> NDArray[np.float64]:
         """Measure points that are placed already, shape (m, n)."""
-        if self.is_dense_euclidean and max(np.abs(points).max(), np.abs(others).max()) < _LARGEST:
+        if self.power is None or not np.abs(points).max() < _LARGEST:
+            return self._measure(points, others, None)
+        if self.power == 2:
             return euclidean_distances_to(points, others)
-        return self._measure(points, others, None)
+        return cdist(points, others, "cityblock")
 
     @property
     def power(self) -> int | None:
@@ -214,13 +214,6 @@ class MetricSpace:
         """Measure new points against each other, shape (m, m)."""
         return self._measure(self.place(X), None, n_jobs)
 
-    @property
-    def is_dense_euclidean(self) -> bool:
-        """Whether distances are Euclidean ones between rows of an array."""
-        return (
-            is_named(self.metric, *_EUCLIDEAN) and not self.params and not sp.issparse(self.points)
-        )
-
     def place(self, X: Any) -> Any:
         """Take new points, shape (m, n_features), to where distances are taken."""
         if sp.issparse(self.points):
@@ -230,7 +223,7 @@ class MetricSpace:
         if self.standardization is not None:
             X = self.standardization.apply(X)
         with np.errstate(over="ignore", invalid="ignore"):  # the metric tells of an infinity
-            return X if self.learner is None else self.learner.transform(X)
+            return X if self.learner is None else self.learner.place(X)
 
     def _measure(self, points: Any, others: Any, n_jobs: int | None) -> NDArray[np.float64]:
         # What overflows on the way is no finite distance, and refused as such.

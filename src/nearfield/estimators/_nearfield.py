@@ -387,7 +387,7 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
     def _transform(self, X: Any) -> NDArray[np.float64]:
         """Take checked features to where the candidates are."""
         points = X.toarray() if sp.issparse(X) else X
-        return points if self.power_transform_ is None else self.power_transform_.transform(points)
+        return points if self.power_transform_ is None else self.power_transform_.place(points)
 
     def _views(self, points: NDArray[np.float64]) -> list[Any]:
         """Take points to what each predictor takes; candidates with one metric measure once."""
