@@ -60,8 +60,9 @@ def table(rows):
     frame[["n", "G", "share"]] = pd.DataFrame(frame["case"].tolist())
     frame["share"] = frame["share"].fillna(-1.0)
     lines = [
-        "| points, classes | runs | outside the bounds | warned | mean off by at most (sd) | sd (%) | "
-        "log evidence, beyond 3 errors | reported / spread: mean, evidence | CPU a run |",
+        "| points, classes | runs | outside the bounds | warned | mean off by at most (sd) "
+        "| sd (%) | log evidence, beyond 3 errors | reported / spread: mean, evidence "
+        "| CPU a run |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for (n, n_classes), group in frame.groupby(["n", "G"]):

@@ -9,7 +9,7 @@ from sbc import chi_square_p_value, ecdf_p_value, sbc_ranks
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
-from nearfield.datasets import load_crabs, load_iris, load_wine
+from nearfield.datasets import load_crabs, load_iris, load_olive, load_wine, stratified_split
 from nearfield.distances import distance_matrix
 from nearfield.field import NeighborFamily
 from nearfield.field.enumeration import label_distribution
@@ -304,6 +304,22 @@ def test_chains_that_freeze_below_zero_are_told(rng):
     labels, priors = np.arange(100) % 2, Priors(stats.uniform(-100, 101), stats.uniform(0.5, 0.5))
     with pytest.warns(ConvergenceWarning, match="chains froze"):
         PathSampling().infer(rng, family, labels, priors)
+
+
+def test_a_scale_that_no_draw_tells_about_is_not_taken_for_probable():
+    # At k = 1 the field of the olive oils falls into pairs: draws at k = 2 and more hold none of
+    # its labelings, so that log z at k = 1 by reweighting is far too small. The evidence is from
+    # curves of log z at each k alone (`log_partition_curve`), by quadrature over beta.
+    features, target = load_olive(return_X_y=True)
+    train, _ = stratified_split(target, 0.25, random_state=0)
+    points = (features[train] - features[train].mean(axis=0)) / features[train].std(axis=0)
+    family = NeighborFamily.from_distances(distance_matrix(points), 3)
+    priors = Priors(stats.halfnorm(scale=50.0), stats.randint(1, len(train)))
+    for seed in (1, 3):
+        posterior = PathSampling().infer(seed, family, target[train], priors)
+        error = 0.02 + 4.0 * posterior.log_evidence_error
+        assert posterior.log_evidence == pytest.approx(-13.347, abs=error)
+        assert posterior.log_evidence_error < 0.1
 
 
 def test_a_prior_far_below_zero_is_refused(rng):

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 from uniform_fields import Case, Errors, blocks, log_partition, run, run_uniform, two_clusters
 
+from nearfield.field import DistanceFamily
 from nearfield.field.enumeration import uniform_log_partition
+from nearfield.log_partition import scan_curve
 
 CASES = [Case(30, 10, 0.8), Case(60, 10, 0.85), Case(60, 5, None), Case(150, 2, 0.6)]
+BARRIER = Case(150, 10, 0.8)  # seed 2: restrained states once ended on top of the barrier
 LONG_CASES = [
     Case(n_points, n_classes, share)
     for n_points in (30, 60, 150, 300, 1_000)
@@ -35,6 +38,10 @@ def test_the_posterior_of_the_uniform_field_is_exact(case):
     assert_exact(run_uniform(case, seed=0))
 
 
+def test_restrained_states_lead_past_the_barrier():
+    assert_exact(run_uniform(BARRIER, seed=2))
+
+
 def test_log_z_of_fields_without_links_adds():
     family, labels, priors, exact = blocks(2, Case(30, 10, 0.8))
     assert_exact(run(family, labels, exact, 0, priors))
@@ -43,6 +50,18 @@ def test_log_z_of_fields_without_links_adds():
 def test_two_tight_clusters_with_few_links_are_exact():
     family, labels, priors, exact = two_clusters(24, 3, 0.8, 0.05)
     assert_exact(run(family, labels, exact, 0, priors))
+
+
+def test_scans_recognise_a_transition_that_chains_jump_across_one_by_one():
+    # A rough curve may be off by a few nats; one that misses the transition is off by 20 to 90.
+    field = DistanceFamily(1.0 - np.eye(150), "gaussian", 10).at(1.0)
+    beta = np.array([3.5])
+    exact = log_partition(150, 10, beta)
+    curves = [scan_curve(np.random.default_rng(seed), field, 0.0, 4.0) for seed in range(12)]
+    errors = [float(curve.log_partition(beta)[0] - exact[0]) for curve in curves]
+    assert all(curve.is_crossed for curve in curves)
+    assert np.median(np.abs(errors)) < 6.0
+    assert np.sum(np.abs(errors) > 15.0) <= 1
 
 
 def assert_exact_over_seeds(all_errors):

@@ -71,6 +71,8 @@ class PathSettings:
     min_effective : float
         Effective draws that log z must rest on wherever the log mass of a node is within `heavy`
         of the largest: the jackknife is of no use with fewer.
+    few_effective : float
+        With fewer effective draws, log z of the scan is taken where it is larger.
     max_rounds : int
         Of draws.
     most_at_first, most_draws : int
@@ -126,6 +128,7 @@ class PathSettings:
     widest_cell: float = 0.1
     min_effective: float = 40.0
     heavy: float = 4.0
+    few_effective: float = 10.0
     max_rounds: int = 6
     most_at_first: int = 2
     most_draws: int = 4

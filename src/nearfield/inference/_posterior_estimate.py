@@ -69,7 +69,9 @@ class ScaleRows(NamedTuple):
         rows = self.rows
         for _ in range(1 + any(row.curve.gap is not None for row in rows)):
             knots = place_knots(self.problem, rows)
-            estimates = estimate_at_knots(reweighting, at_all[:, :n_rows], knots)
+            estimates = estimate_at_knots(reweighting, at_all[:, :n_rows], knots).at_least(
+                read_knots(knots, self.rough), self.problem.settings.few_effective
+            )
             rows = rows_of(knots, estimates, self.agreements, self.rough)
         nodes = integrate(self.problem, self.rule, self.agreements, knots, estimates)
         return PosteriorEstimate(self._replace(rows=rows), estimates, nodes, *reweighting[2:])
@@ -188,16 +190,23 @@ class PosteriorEstimate(NamedTuple):
         log_ratio = logsumexp(log_rows + log_bounds) - log_evidence
         return float(min(problem.mass_below * np.exp(min(log_ratio, 700.0)), 1.0))
 
-    def highest_log_likelihood(self) -> float:
-        """Return the largest log likelihood where the posterior is; it should be below zero."""
+    def highest_log_likelihood_below_zero(self) -> float:
+        """Return the largest log likelihood at beta < 0 where the posterior is.
+
+        Above zero it is impossible; -infinity if the posterior is not there.
+        """
         log_masses = self.nodes.log_masses[0]
         heavy = log_masses > log_masses.max() - self.scale_rows.problem.settings.heavy
+        heavy &= self.nodes.betas < 0.0
         rows, betas = self.nodes.rows[heavy], self.nodes.betas[heavy]
-        known = self.scale_rows.rows
         largest = max(
-            known[row].log_likelihood(betas[rows == row]).max() for row in np.unique(rows)
+            (
+                float(self.scale_rows.rows[row].log_likelihood(betas[rows == row]).max())
+                for row in np.unique(rows)
+            ),
+            default=-np.inf,
         )
-        return float(largest) + self.scale_rows.problem.log_external
+        return largest + self.scale_rows.problem.log_external
 
     def _rule_error(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
         """Estimate the errors of the means that the rule over scales makes, shape (2,)."""

@@ -196,17 +196,17 @@ def _complaints(estimate: PosteriorEstimate, need: float, outside_mass: float) -
             f"Up to {outside_mass:.2g} of the posterior may be outside of the scales and of "
             f"beta >= {low:.3g} that were sampled. Give priors with lighter tails."
         )
-    if not (estimate.is_connected and estimate.is_crossed()):
-        yield (
-            "The field has a first-order transition that the chains did not cross: log z beyond "
-            "it, and with it the posterior, may be wrong by more than the errors say. Raise "
-            "n_draws, or give a prior of beta on one side of the transition."
-        )
-    elif estimate.highest_log_likelihood() > settings.impossible:
+    if estimate.highest_log_likelihood_below_zero() > settings.impossible:
         yield (
             "The likelihood comes out above one at some beta below zero: chains froze there "
             "without finding labels that agree as little as the given ones, and the posterior is "
             "wrong. Give a prior of beta that is narrower or cut at zero."
+        )
+    elif not (estimate.is_connected and estimate.is_crossed()):
+        yield (
+            "The field has a first-order transition that the chains did not cross: log z beyond "
+            "it, and with it the posterior, may be wrong by more than the errors say. Raise "
+            "n_draws, or give a prior of beta on one side of the transition."
         )
 
 

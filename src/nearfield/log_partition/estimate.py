@@ -24,6 +24,19 @@ class Estimates(NamedTuple):
     slopes: NDArray[np.float64]  # of the same shape
     n_effective: NDArray[np.float64]  # shape (B,): effective number of draws
 
+    def at_least(self, rough: "Estimates", enough: float) -> "Estimates":
+        """Take rough estimates where they are larger and fewer than `enough` draws are effective.
+
+        Draws of other states hold nothing of a state that they do not overlap with: log z from
+        them is far too small, and its likelihood too large.
+        """
+        is_too_small = (self.n_effective < enough) & (rough.log_z[0] > self.log_z[0])
+        return Estimates(
+            np.where(is_too_small, rough.log_z, self.log_z),
+            np.where(is_too_small, rough.slopes, self.slopes),
+            self.n_effective,
+        )
+
 
 class Reweighting(NamedTuple):
     """Draws with what turns them into draws at any state: their weights and mixture densities."""
@@ -69,8 +82,8 @@ def reweight(pool: Pool, agreements: NDArray[np.float64], log_z_at_zero: float) 
     columns = weights * np.exp(log_density[:, None] - solution.log_densities)
     bonds_from = float(pool.betas[bar.is_known].min(initial=np.inf))
     usual_error = n_states / np.sqrt(len(log_density))  # of a chain of overlapping states
-    is_connected = solution.independent_error < _WORST_OVERLAP * usual_error
-    return Reweighting(log_density, columns, bonds_from, bool(is_connected))
+    is_overlapping = bool(solution.independent_error < _WORST_OVERLAP * usual_error)
+    return Reweighting(log_density, columns, bonds_from, is_overlapping and solution.is_found)
 
 
 def _weights_of_parts(pool: Pool, n_states: int) -> NDArray[np.float64]:

@@ -57,18 +57,18 @@ class Mixture:
         if bar is not None and bar.is_known.any():
             penalty = _penalty_from_bar(bar, self.counts, self.guess)
             start = np.where(bar.is_known, penalty.targets[:, 0], first)
-            solution, is_found = self._corrected(start, weights, penalty)
-            if is_found:
+            solution = self._corrected(start, weights, penalty)
+            if solution.is_found:
                 return solution
-        return self._corrected(first, weights, _no_penalty(len(first)))[0]
+        return self._corrected(first, weights, _no_penalty(len(first)))
 
     @property
     def _some(self) -> slice:
         """Draws that are enough for a rough answer."""
         return slice(None, None, max(len(self.ratios) // _N_FIRST, 1))
 
-    def _corrected(self, first, weights, penalty: "_Penalty") -> tuple["Solution", bool]:
-        """Go from log z for some of the draws to that for all; tell whether that came to an end."""
+    def _corrected(self, first, weights, penalty: "_Penalty") -> "Solution":
+        """Go from log z for some of the draws to that for all."""
         parts = weights.sum(axis=0) / self.counts.sum()
         shifts = np.repeat(first[:, None], weights.shape[1], axis=1)
         factor, is_found = None, False
@@ -96,7 +96,8 @@ class Mixture:
             shifts[1:] += steps * (damping / np.maximum(largest, 1.0))
             last = largest
         log_densities = self.offsets[:, None] + np.log(sums) + np.log(parts)
-        return Solution(shifts, log_densities, self._independent_error(shifts[:, 0])), is_found
+        independent_error = self._independent_error(shifts[:, 0])
+        return Solution(shifts, log_densities, independent_error, is_found)
 
     def _independent_error(self, shift: NDArray[np.float64]) -> float:
         """Return the largest standard error of log z that independent draws would have.
@@ -176,6 +177,7 @@ class Solution(NamedTuple):
     shifts: NDArray[np.float64]  # shape (K, C); zero for the first state
     log_densities: NDArray[np.float64]  # shape (M, C): log D of every draw
     independent_error: float  # of log z, if all draws were independent
+    is_found: bool  # False if log z still moved when the steps ran out
 
 
 def _moments(parts, weights):

@@ -105,11 +105,14 @@ class Gap(NamedTuple):
     low: float  # the betas between which both phases are stable or metastable
     high: float
 
-    def log_shares(self, curve: LogPartition, betas: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Log probability of the agreement of each state, roughly, where it is largest, (J,)."""
+    def log_shares(self, betas: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Log probability of the agreement of each state, roughly, where it is largest, (J,).
+
+        Relative to that of the most probable state at each beta, so that one counts at each.
+        """
         log_states = self.log_z - self.betas * self.agreements
-        log_shares = betas[:, None] * self.agreements + log_states - curve(betas)[:, None]
-        return log_shares.max(axis=0)
+        log_shares = betas[:, None] * self.agreements + log_states
+        return (log_shares - log_shares.max(axis=1, keepdims=True)).max(axis=0)
 
 
 class RoughCurve(NamedTuple):
@@ -198,14 +201,14 @@ class _Scan:
         mean, spread, highest = self._moments(trial, beta)
         while beta > 0.0 and self._is_above(highest, last.mean, last.spread):
             middle, below, above = 0.5 * (last.beta + beta), labels.copy(), trial.copy()
-            mean, spread, _ = self._moments(below, middle, n_settling=n_test)
+            mean, spread, highest_below = self._moments(below, middle, n_settling=n_test)
             from_above, spread_above, _ = self._moments(above, middle, n_settling=n_test)
             is_narrow = beta - last.beta < self.settings.narrow_step * (1.0 + beta)
             if self._is_above(from_above, mean, max(spread, spread_above)) or is_narrow:
                 if self._cross(labels, highest):
                     return labels
                 break
-            trial, beta, highest = below, middle, mean
+            trial, beta, highest = below, middle, highest_below
         self._add(beta, mean, spread)
         return trial
 
@@ -248,7 +251,7 @@ class _Scan:
             stiffness, centre = width**-2.0, last.mean + width
             tilt = max(last.beta + slope * width, 1e-3)
             trial = labels.copy()
-            mean, spread, _ = self._moments(
+            agreements = self._agreements(
                 trial,
                 tilt,
                 stiffness,
@@ -256,6 +259,7 @@ class _Scan:
                 n_settling=settings.n_restrained_settling,
                 n_recorded=settings.n_restrained,
             )
+            mean, spread = float(agreements.mean()), float(agreements.std())
             if mean - last.mean > 3.0 * width:
                 width *= settings.narrow  # the restraint is too weak to hold the chains
                 continue
@@ -280,13 +284,32 @@ class _Scan:
         return True
 
     def _stays(self, labels, point: _Point) -> bool:
-        """Tell whether chains stay near a point without its restraint."""
-        mean, spread, _ = self._moments(
-            labels.copy(), point.beta, n_recorded=self.settings.n_restrained
-        )
-        return abs(mean - point.mean) < 2.0 * max(spread, point.spread)
+        """Tell whether all chains stay near a point without its restraint.
 
-    def _moments(
+        At the top of a barrier they leave it, on both sides, so that their mean need not move.
+        """
+        settings = self.settings
+        agreements = self._agreements(
+            labels.copy(), point.beta, n_settling=settings.n_test, n_recorded=settings.n_restrained
+        )
+        off = np.abs(agreements.mean(axis=1) - point.mean)
+        return bool(off.max() < settings.jump * point.spread)
+
+    def _moments(self, labels, beta, **counts):
+        """Mean, spread and, of chain means, the largest of the agreement.
+
+        The spread is the standard deviation, without the highest chain where that is above all
+        others: it is in another phase, and must not widen this one. `labels` are left where the
+        chains end; see `_agreements`.
+        """
+        agreements = self._agreements(labels, beta, **counts)
+        means = agreements.mean(axis=1)
+        others = np.delete(agreements, means.argmax(), axis=0)
+        is_apart = means.max() - others.max() > self.settings.jump * others.std()
+        spread = others.std() if is_apart and others.std() > 0.0 else agreements.std()
+        return float(agreements.mean()), float(spread), float(means.max())
+
+    def _agreements(
         self,
         labels,
         beta,
@@ -296,10 +319,7 @@ class _Scan:
         n_settling=None,
         n_recorded=None,
     ):
-        """Mean, standard deviation and, of chain means, the largest of the agreement.
-
-        `labels` are left where the chains end.
-        """
+        """Run the chains at one state; give their agreements, shape (n_chains, n_recorded)."""
         n_settling = self.settings.n_settling if n_settling is None else n_settling
         n_recorded = self.settings.n_recorded if n_recorded is None else n_recorded
         n_sweeps = np.ones(n_recorded, dtype=np.int64)
@@ -312,9 +332,7 @@ class _Scan:
             n_sweeps,
         )
         keys = self.rng.integers(0, 2**64, dtype=np.uint64, size=len(labels))
-        agreements = run_chains(self.stack, schedule, labels, keys).agreements
-        largest = agreements.mean(axis=1).max()
-        return float(agreements.mean()), float(agreements.std()), float(largest)
+        return run_chains(self.stack, schedule, labels, keys).agreements
 
 
 def _assemble(scan: _Scan, down: list[_Point], settings: ScanSettings) -> RoughCurve:

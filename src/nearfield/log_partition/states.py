@@ -50,8 +50,8 @@ def place_states(
         return _free(log_partition.evenly(low, high, spacing, n_least=n_least))
     betas = np.unique(np.concatenate([[low, high], log_partition.betas]))
     betas = betas[(betas >= low) & (betas <= high)]
-    needed = np.flatnonzero(gap.log_shares(log_partition, betas) > _NEGLIGIBLE)
-    inside = slice(needed[0], needed[-1] + 1) if len(needed) else slice(0)
+    needed = np.flatnonzero(gap.log_shares(betas) > _NEGLIGIBLE)
+    inside = slice(needed[0], needed[-1] + 1)
     parts = [Placed(gap.betas[inside], gap.stiffness[inside], gap.agreements[inside])]
     if low < gap.low:
         parts.insert(0, _free(log_partition.evenly(low, gap.low, spacing)[:-1]))
