@@ -11,16 +11,17 @@ import hashlib
 import os
 import pickle
 import sys
+import typing
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar
 from uuid import uuid4
 
-import llvmlite  # type: ignore[import-untyped]
+import llvmlite
 import numba
 import numpy as np
 from llvmlite import ir
@@ -28,14 +29,40 @@ from numba import types
 from numba.core import cgutils
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
-from numba.extending import intrinsic
+from numba.extending import intrinsic as _intrinsic
 from numba.extending import overload as _overload
-from numba.extending import register_jitable as compilable
+from numba.extending import register_jitable
 
-__all__ = ["cgutils", "compilable", "compiled", "intrinsic", "ir", "overload", "types"]
+__all__ = ["Kernel", "cgutils", "compilable", "compiled", "intrinsic", "ir", "overload", "types"]
 
 _PACKAGE = __name__.partition(".")[0]
 _N_FILES = 2_000  # a folder with more loses the older half; one state of the sources makes 200
+
+_Parameters = ParamSpec("_Parameters")
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Result = TypeVar("_Result")
+_Result_co = TypeVar("_Result_co", covariant=True)
+
+
+class Kernel(Protocol[_Parameters, _Result_co]):
+    """A compiled function: called as it was written, and `py_func` as it was written."""
+
+    @property
+    def py_func(self) -> Callable[_Parameters, _Result_co]:
+        """The plain Python function."""
+
+    def __call__(self, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result_co:
+        """Run the machine code."""
+
+
+@typing.overload
+def compiled(function: Callable[_Parameters, _Result], /) -> Kernel[_Parameters, _Result]: ...
+
+
+@typing.overload
+def compiled(
+    *, fastmath: bool | set[str]
+) -> Callable[[Callable[_Parameters, _Result]], Kernel[_Parameters, _Result]]: ...
 
 
 def compiled(
@@ -53,7 +80,11 @@ def compiled(
         Which liberties the compiler may take with floating-point arithmetic, as in `numba.njit`.
     """
     if function is None:
-        return partial(compiled, fastmath=fastmath)
+        return partial(_compile, fastmath=fastmath)
+    return _compile(function, fastmath)
+
+
+def _compile(function: Callable[..., Any], fastmath: bool | set[str]) -> Any:
     if function.__closure__:
         raise TypeError(f"Expected a kernel without a closure; got {function.__qualname__}.")
     kernel: Any = numba.njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
@@ -62,16 +93,44 @@ def compiled(
     return kernel
 
 
-def overload(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+@typing.overload
+def compilable(function: _Function, /) -> _Function: ...
+
+
+@typing.overload
+def compilable(*, inline: Literal["always", "never"]) -> Callable[[_Function], _Function]: ...
+
+
+def compilable(*function: Any, **options: Any) -> Any:
+    """Let kernels call a function, which stays plain Python (`numba.extending.register_jitable`).
+
+    With `inline="always"` it becomes part of the kernels that call it.
+    """
+    return register_jitable(*function, **options)
+
+
+def intrinsic(
+    function: Callable[Concatenate[Any, _Parameters], tuple[Any, Callable[..., Any]]],
+) -> Callable[_Parameters, Any]:
+    """Let kernels call what LLVM instructions compute (`numba.extending.intrinsic`).
+
+    The function takes Numba's typing context before the arguments, and returns the signature and
+    what generates the instructions.
+    """
+    return _intrinsic(function)
+
+
+def overload(function: Callable[..., Any], **options: Any) -> Callable[[_Function], _Function]:
     """Give a function of the same module its compiled form (`numba.extending.overload`)."""
 
-    def register(generator: Callable[..., Any]) -> Callable[..., Any]:
+    def register(generator: _Function) -> _Function:
         if generator.__module__ != function.__module__:  # the digest would not cover it
             raise TypeError(
                 f"Expected an overload in {function.__module__}, beside {function.__name__}; "
                 f"got one in {generator.__module__}. Move it."
             )
-        return _overload(function, **options)(generator)
+        # Not strict: the annotations of what it returns would have to be those of the generator.
+        return _overload(function, strict=False, **options)(generator)
 
     return register
 

@@ -1,6 +1,9 @@
 """Arithmetic that the compiler turns into vector instructions: no call to a library inside."""
 
+from typing import Any, TypeVar
+
 import numpy as np
+from numpy.typing import NDArray
 
 from nearfield._compile import compilable, compiled, intrinsic, ir, types
 
@@ -9,6 +12,8 @@ ANY_ORDER = {"reassoc", "contract", "nsz"}
 
 For loops in which nothing is infinite.
 """
+
+_Real = TypeVar("_Real", bound=np.floating)
 
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01  # its last 32 bits are zero: times k it is exact
@@ -25,24 +30,24 @@ _C4, _C5, _C6 = np.float32(1.0 / 24.0), np.float32(1.0 / 120.0), np.float32(1.0 
 
 
 @intrinsic
-def _bits_of(typing_context, value):
+def _bits_of(typing_context: Any, value: Any) -> tuple[Any, Any]:
     """Read a float64 as the int64 of the same bits."""
 
-    def generate(context, builder, signature, arguments):
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.IntType(64))
 
     return types.int64(types.float64), generate
 
 
 @intrinsic
-def _times_power_of_two(typing_context, value, shifted):
+def _times_power_of_two(typing_context: Any, value: Any, shifted: Any) -> tuple[Any, Any]:
     """Multiply a number by 2^k, with k the whole number in the last bits of `shifted`.
 
     Both are float32 or both float64: Numba itself would widen whole numbers of 32 bits.
     """
     n_bits, n_mantissa = (32, 23) if value == types.float32 else (64, 52)
 
-    def generate(context, builder, signature, arguments):
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         whole = ir.IntType(n_bits)
         bits, k = (builder.bitcast(argument, whole) for argument in arguments)
         exponent = builder.shl(k, ir.Constant(whole, n_mantissa))
@@ -52,13 +57,13 @@ def _times_power_of_two(typing_context, value, shifted):
 
 
 @compilable(inline="always")
-def bits_of(value):
+def bits_of(value: float) -> int:
     """Read a float64 as the int64 of the same bits: of numbers above zero, the order stays."""
-    return _bits_of(value)  # type: ignore[call-arg]
+    return _bits_of(value)
 
 
 @compiled(fastmath={"contract"})
-def exp_of(x):
+def exp_of(x: float) -> float:
     r"""Evaluate exp(x) for x <= 700 to a relative error of 1e-14; 1e-308 for all x below -708.
 
     .. math:: e^x = 2^k e^r, \qquad k = [x / \ln 2], \quad |r| \le \tfrac12 \ln 2
@@ -81,11 +86,11 @@ def exp_of(x):
     p = p * r + 0.5
     p = p * r + 1.0
     p = p * r + 1.0
-    return _times_power_of_two(p, shifted)  # type: ignore[call-arg]
+    return _times_power_of_two(p, shifted)
 
 
 @compiled(fastmath={"contract"})
-def exp32_of(x):
+def exp32_of(x: np.float32) -> np.float32:
     """Evaluate exp(x) of a float32 <= 80 to a relative error of 1e-6; 2e-38 for all below -87."""
     x = max(x, _LOWEST_32)
     shifted = x * _LOG2_E_32 + _ROUNDER_32
@@ -98,11 +103,11 @@ def exp32_of(x):
     p = p * r + _C2
     p = p * r + _ONE_32
     p = p * r + _ONE_32
-    return _times_power_of_two(p, shifted)  # type: ignore[call-arg]
+    return _times_power_of_two(p, shifted)
 
 
 @compiled(fastmath=ANY_ORDER | {"nnan"})
-def smallest_of(values):
+def smallest_of(values: NDArray[_Real]) -> _Real:
     """Find the smallest value."""
     smallest = values[0]
     for j in range(values.shape[0]):

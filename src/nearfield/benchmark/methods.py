@@ -180,6 +180,6 @@ class OutOfBagForest(ClassifierMixin, BaseEstimator):
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
 
-def _log_loss(probabilities, codes):
+def _log_loss(probabilities: NDArray[np.float64], codes: NDArray[np.int64]) -> float:
     own = probabilities[np.arange(len(codes)), codes]
-    return -np.mean(np.log(np.maximum(own, 1e-3)))  # a few trees may leave a zero
+    return -float(np.mean(np.log(np.maximum(own, 1e-3))))  # a few trees may leave a zero

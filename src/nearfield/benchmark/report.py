@@ -1,7 +1,7 @@
 """The document of the benchmark: tables, ranks, and which goals hold."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -11,6 +11,8 @@ from nearfield.benchmark.problems import PROBLEMS
 from nearfield.benchmark.ranks import complete_table, critical_difference, draw_ranks, mean_ranks
 from nearfield.benchmark.table_methods import TABLE_METHODS
 from nearfield.benchmark.tables import CHOOSING, LARGE, MIXED
+
+Goal = tuple[str, str, bool]  # what it asks, what was measured, whether it holds
 
 OURS = "nearfield"
 _PROBLEMS = {"numeric": PROBLEMS, "mixed": MIXED, "large": LARGE}
@@ -90,14 +92,14 @@ def write_report(
     path.write_text("\n\n".join(part for part in parts if part) + "\n", encoding="utf-8")
 
 
-def goals(results: pd.DataFrame, part: str = "numeric") -> Iterator[tuple[str, str, bool]]:
+def goals(results: pd.DataFrame, part: str = "numeric") -> Iterator[Goal]:
     """Yield each goal of a part: what it asks, what was measured, and whether it holds."""
     yield from {"numeric": _numeric_goals, "mixed": _mixed_goals, "large": _large_goals}[part](
         results
     )
 
 
-def _mixed_goals(results):
+def _mixed_goals(results: pd.DataFrame) -> Iterator[Goal]:
     ranks = mean_ranks(results, "log_loss")
     for rival in ("logistic regression", "CatBoost"):
         if rival in ranks:
@@ -110,7 +112,7 @@ def _mixed_goals(results):
         yield asked, measured, seconds[OURS] < seconds["CatBoost"]
 
 
-def _large_goals(results):
+def _large_goals(results: pd.DataFrame) -> Iterator[Goal]:
     losses = complete_table(results, "log_loss")
     if "LightGBM" in losses:
         ratios = losses[OURS] / losses["LightGBM"]
@@ -120,7 +122,7 @@ def _large_goals(results):
         yield asked, f"times its log loss: {measured}", bool(is_near.mean() >= 0.5)
 
 
-def _numeric_goals(results):
+def _numeric_goals(results: pd.DataFrame) -> Iterator[Goal]:
     errors = complete_table(results, "error")
     for problem in PROBLEMS:
         if problem.goal is not None and problem.name in errors.index:
@@ -134,7 +136,7 @@ def _numeric_goals(results):
     yield from _speed_goals(results)
 
 
-def _worst_against_rivals(results):
+def _worst_against_rivals(results: pd.DataFrame) -> Goal:
     losses = complete_table(results, "log_loss")
     rivals = [name for name in _RIVALS if name in losses]
     # A rival without a single mistake has a loss of zero, of which nothing is a multiple.
@@ -145,7 +147,7 @@ def _worst_against_rivals(results):
     return asked, measured, bool(ratios.max() <= _MARGIN)
 
 
-def _speed_goals(results):
+def _speed_goals(results: pd.DataFrame) -> Iterator[Goal]:
     seconds = _total_seconds(results)
     sizes = results.groupby("problem")["n_train"].first()
     slowest = seconds[OURS].idxmax()
@@ -161,12 +163,12 @@ def _speed_goals(results):
         yield asked, f"times its time: {measured}", bool(ratios.max() <= 1.0)
 
 
-def _total_seconds(results):
+def _total_seconds(results: pd.DataFrame) -> pd.DataFrame:
     total = results.assign(seconds=results["fit_seconds"] + results["predict_seconds"])
     return complete_table(total, "seconds")
 
 
-def _introduction(results, part):
+def _introduction(results: pd.DataFrame, part: str) -> str:
     splits = results.groupby("problem")["seed"].nunique()
     span = (
         f"{splits.min()}" if splits.min() == splits.max() else f"{splits.min()} to {splits.max()}"
@@ -185,12 +187,12 @@ def _introduction(results, part):
     )
 
 
-def _sizes(results):
+def _sizes(results: pd.DataFrame) -> str:
     n_train = results["n_train"]
     return f"{n_train.min():,} to {n_train.max():,} training rows"
 
 
-def _goals(results, part):
+def _goals(results: pd.DataFrame, part: str) -> str:
     rows = [
         (asked, measured, "holds" if is_met else "**does not hold**")
         for asked, measured, is_met in goals(results, part)
@@ -201,11 +203,11 @@ def _goals(results, part):
     return "## Goals\n\n" + table + ("\n\n" + "\n".join(reasons) if reasons else "")
 
 
-def _reason_for(asked):
+def _reason_for(asked: str) -> str:
     return next((why for start, why in _REASONS.items() if asked.startswith(start)), _NO_REASON)
 
 
-def _rank_table(results):
+def _rank_table(results: pd.DataFrame) -> str:
     columns = {title: mean_ranks(results, loss) for loss, (title, _, _) in _LOSSES.items()}
     frame = pd.DataFrame(columns).sort_values("Log loss")
     rows = [
@@ -215,17 +217,17 @@ def _rank_table(results):
     return _markdown(("mean rank by", *(title.removesuffix(", %") for title in columns)), rows)
 
 
-def _loss_section(results, loss):
+def _loss_section(results: pd.DataFrame, loss: str) -> str:
     title, factor, digits = _LOSSES[loss]
     return f"## {title}\n\n" + _method_table(factor * complete_table(results, loss), digits)
 
 
-def _times(results):
+def _times(results: pd.DataFrame) -> str:
     heading = "## Time\n\nCPU seconds to fit and predict, on one core.\n\n"
     return heading + _method_table(_total_seconds(results), 2)
 
 
-def _method_table(table, digits):
+def _method_table(table: pd.DataFrame, digits: int) -> str:
     known = [problem.name for problems in _PROBLEMS.values() for problem in problems]
     order = [name for name in dict.fromkeys(known) if name in table.index]
     names = [name for name in _ALL_METHODS if name in table.columns]
@@ -240,7 +242,7 @@ def _method_table(table, digits):
     return _markdown(("", *names), rows)
 
 
-def _how(results, part):
+def _how(results: pd.DataFrame, part: str) -> str:
     sizes = results.groupby("problem")[["n_train", "n_test"]].first()
     lines = [
         f"- {p.name}: {p.source}; {sizes.loc[p.name, 'n_train']} training and "
@@ -266,6 +268,6 @@ def _how(results, part):
     )
 
 
-def _markdown(header, rows):
+def _markdown(header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows])

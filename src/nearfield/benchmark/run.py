@@ -180,7 +180,7 @@ def _warm_up() -> None:
     NearfieldClassifier(random_state=0).fit(X, y).predict_proba(X)
 
 
-def _measure(model, X, y, new_X, new_y) -> dict[str, float]:
+def _measure(model: Any, X: Any, y: Any, new_X: Any, new_y: Any) -> dict[str, float]:
     started = time.process_time()
     model.fit(X, y)
     fitted = time.process_time()

@@ -1,17 +1,109 @@
 """What a loader hands back: scikit-learn's Bunch, or (X, y), with a description of the data."""
 
+import os
 import textwrap
-from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-# A Bunch, or (X, y) when return_X_y is set. scikit-learn ships no type hints, so its Bunch is Any
-# to a type checker; a union with the tuple would only forbid ``load_pima().data``.
-Loaded: TypeAlias = Any
+Arrays = tuple[NDArray[np.float64], NDArray[np.int64]]
+Frames = tuple[pd.DataFrame, pd.Series]
+Folder = str | os.PathLike[str] | None
+Loaded: TypeAlias = Any  # a Bunch, or (data, target): `Loader` tells by the arguments
+
+_Data_co = TypeVar("_Data_co", covariant=True)
+_Target_co = TypeVar("_Target_co", covariant=True)
+_Frame_co = TypeVar("_Frame_co", covariant=True)
+
+
+class LoadedBunch(Protocol[_Data_co, _Target_co, _Frame_co]):
+    """A Bunch of scikit-learn, which ships no type hints, with the entries of all loaders."""
+
+    @property
+    def data(self) -> _Data_co:
+        """The features, shape (N, F)."""
+
+    @property
+    def target(self) -> _Target_co:
+        """The classes as codes 0..G-1, shape (N,)."""
+
+    @property
+    def frame(self) -> _Frame_co:
+        """The features and the classes in one frame, or None."""
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The names of the features."""
+
+    @property
+    def target_names(self) -> NDArray[np.str_]:
+        """The names of the classes."""
+
+    @property
+    def DESCR(self) -> str:  # noqa: N802, scikit-learn's name
+        """What the data is, where it comes from, and where it differs from the paper."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Give further entries, which some data sets have."""
+
+    def __getitem__(self, name: str) -> Any:
+        """Give an entry by its name."""
+
+
+ArrayBunch = LoadedBunch[NDArray[np.float64], NDArray[np.int64], None]
+FrameBunch = LoadedBunch[pd.DataFrame, pd.Series, pd.DataFrame]
+
+
+class Loader(Protocol):
+    """A function that loads a data set: what it returns follows from its arguments."""
+
+    @overload
+    def __call__(self, *, as_frame: Literal[False] = ...) -> ArrayBunch: ...
+    @overload
+    def __call__(self, *, as_frame: Literal[True]) -> FrameBunch: ...
+    @overload
+    def __call__(self, *, return_X_y: Literal[True], as_frame: Literal[False] = ...) -> Arrays: ...
+    @overload
+    def __call__(self, *, return_X_y: Literal[True], as_frame: Literal[True]) -> Frames: ...
+    @overload
+    def __call__(self, *, return_X_y: bool = ..., as_frame: bool = ...) -> Any: ...
+
+
+class FolderLoader(Protocol):
+    """As `Loader`, for data in a folder of the user."""
+
+    @overload
+    def __call__(
+        self, data_home: Folder = ..., *, as_frame: Literal[False] = ...
+    ) -> ArrayBunch: ...
+    @overload
+    def __call__(self, data_home: Folder = ..., *, as_frame: Literal[True]) -> FrameBunch: ...
+    @overload
+    def __call__(
+        self, data_home: Folder = ..., *, return_X_y: Literal[True], as_frame: Literal[False] = ...
+    ) -> Arrays: ...
+    @overload
+    def __call__(
+        self, data_home: Folder = ..., *, return_X_y: Literal[True], as_frame: Literal[True]
+    ) -> Frames: ...
+    @overload
+    def __call__(
+        self, data_home: Folder = ..., *, return_X_y: bool = ..., as_frame: bool = ...
+    ) -> Any: ...
+
+
+def loader(function: Callable[..., Loaded]) -> Loader:
+    """Tell type checkers what a loader returns; the function stays as it is."""
+    return function
+
+
+def folder_loader(function: Callable[..., Loaded]) -> FolderLoader:
+    """Tell type checkers what a loader of a folder returns; the function stays as it is."""
+    return function
 
 
 class Description(NamedTuple):

@@ -8,7 +8,7 @@ import pandas as pd
 from sklearn import datasets as sklearn_datasets
 from sklearn.utils import Bunch
 
-from nearfield.datasets._bunch import Description, Loaded, to_bunch
+from nearfield.datasets._bunch import Description, Loaded, loader, to_bunch
 from nearfield.datasets._table import read_labelled_csv
 
 _IRIS = Description(
@@ -110,6 +110,7 @@ _OLIVE = Description(
 )
 
 
+@loader
 def load_iris(*, return_X_y: bool = False, as_frame: bool = False) -> Loaded:
     """Load the iris data: N=150, F=4, G=3.
 
@@ -138,6 +139,7 @@ def load_iris(*, return_X_y: bool = False, as_frame: bool = False) -> Loaded:
     )
 
 
+@loader
 def load_wine(*, return_X_y: bool = False, as_frame: bool = False) -> Loaded:
     """Load the wine data: N=178, F=13, G=3.
 
@@ -166,6 +168,7 @@ def load_wine(*, return_X_y: bool = False, as_frame: bool = False) -> Loaded:
     )
 
 
+@loader
 def load_pima(*, return_X_y: bool = False, as_frame: bool = False) -> Loaded:
     """Load the Pima diabetes data: N=532, F=7, G=2.
 
@@ -197,6 +200,7 @@ def load_pima(*, return_X_y: bool = False, as_frame: bool = False) -> Loaded:
     )
 
 
+@loader
 def load_glass(*, return_X_y: bool = False, as_frame: bool = False) -> Loaded:
     """Load the forensic glass data, six classes merged into four: N=214, F=9, G=4.
 
@@ -220,6 +224,7 @@ def load_glass(*, return_X_y: bool = False, as_frame: bool = False) -> Loaded:
     return _from_package("glass.csv", _GLASS, return_X_y=return_X_y, as_frame=as_frame)
 
 
+@loader
 def load_crabs(*, return_X_y: bool = False, as_frame: bool = False) -> Loaded:
     """Load the crabs data, colour form by sex: N=200, F=5, G=4.
 
@@ -243,6 +248,7 @@ def load_crabs(*, return_X_y: bool = False, as_frame: bool = False) -> Loaded:
     return _from_package("crabs.csv", _CRABS, return_X_y=return_X_y, as_frame=as_frame)
 
 
+@loader
 def load_olive(*, return_X_y: bool = False, as_frame: bool = False) -> Loaded:
     """Load the Italian olive oils, by region: N=572, F=8, G=3.
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from nearfield.datasets._bunch import Description, Loaded, to_bunch
+from nearfield.datasets._bunch import Description, Folder, Loaded, folder_loader, to_bunch
 from nearfield.datasets._table import read_labelled_csv, to_finite
 
 FOLDER_VARIABLE: Final = "NEARFIELD_DATA"
@@ -130,8 +130,9 @@ _GREEK_OLIVE_OIL = _Spectra(
 )
 
 
+@folder_loader
 def load_meat(
-    data_home: str | os.PathLike[str] | None = None,
+    data_home: Folder = None,
     *,
     return_X_y: bool = False,
     as_frame: bool = False,
@@ -169,8 +170,9 @@ def load_meat(
     return _load(_MEAT, data_home, return_X_y=return_X_y, as_frame=as_frame)
 
 
+@folder_loader
 def load_greek_olive_oil(
-    data_home: str | os.PathLike[str] | None = None,
+    data_home: Folder = None,
     *,
     return_X_y: bool = False,
     as_frame: bool = False,
@@ -210,7 +212,7 @@ def load_greek_olive_oil(
 
 def _load(
     spectra: _Spectra,
-    data_home: str | os.PathLike[str] | None,
+    data_home: Folder,
     *,
     return_X_y: bool,
     as_frame: bool,
@@ -229,7 +231,7 @@ def _load(
     )
 
 
-def _find_file(spectra: _Spectra, data_home: str | os.PathLike[str] | None) -> Path:
+def _find_file(spectra: _Spectra, data_home: Folder) -> Path:
     named = data_home if data_home is not None else os.environ.get(FOLDER_VARIABLE)
     if not named:
         found = f"no folder was named: data_home={data_home!r}, and {FOLDER_VARIABLE} names none"

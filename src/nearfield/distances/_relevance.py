@@ -1,16 +1,13 @@
 """Relevance: one scale a feature, learned by the pseudolikelihood of the Gaussian-kernel field."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearfield.datasets import stratified_split
-from nearfield.distances._scale_objective import ScaleObjective, ScaleProblem
+from nearfield.distances._scale_objective import ObjectiveMaker, ScaleObjective, ScaleProblem
 from nearfield.distances._scale_search import search_scales
-
-ObjectiveMaker = Callable[[ScaleProblem], ScaleObjective]
 
 _MAX_POINTS = 600  # more say nothing new about a few scales, and cost their square
 
@@ -46,7 +43,13 @@ class RelevanceLearner:
         self.spread = spread
         self.max_iter = max_iter
 
-    def _learn_scales(self, points, labels, make_objective, independence=None):
+    def _learn_scales(
+        self,
+        points: NDArray[np.float64],
+        labels: NDArray[np.int64],
+        make_objective: ObjectiveMaker | None,
+        independence: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64]:
         relevance = learn_relevance(
             points,
             labels,

@@ -1,5 +1,6 @@
 """What scales of features maximise: the log pseudolikelihood of their field, and a prior."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -167,3 +168,7 @@ class ScaleObjective:
     def _is_class(self) -> Floats:
         n_classes = len(self.problem.class_starts) - 1
         return (self.problem.labels[:, None] == np.arange(n_classes)).astype(np.float64)
+
+
+ObjectiveMaker = Callable[[ScaleProblem], ScaleObjective]
+"""What makes the objective of a problem: `ScaleObjective`, or a compiled one."""

@@ -1,6 +1,10 @@
 """Automatic relevance determination: one scale a feature."""
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nearfield.distances._relevance import RelevanceLearner
+from nearfield.distances._scale_objective import ObjectiveMaker
 from nearfield.distances.learned import LinearMetric
 
 
@@ -39,5 +43,10 @@ class ArdMetric(RelevanceLearner, LinearMetric):
     2
     """
 
-    def _learn(self, points, labels, make_objective=None):
+    def _learn(
+        self,
+        points: NDArray[np.float64],
+        labels: NDArray[np.int64],
+        make_objective: ObjectiveMaker | None = None,
+    ) -> NDArray[np.float64]:
         return self._learn_scales(points, labels, make_objective)

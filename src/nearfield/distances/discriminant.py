@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearfield.distances._relevance import RelevanceLearner
+from nearfield.distances._scale_objective import ObjectiveMaker
 from nearfield.distances.learned import LinearMetric, class_means
 from nearfield.distances.within import whiten_within
 
@@ -52,7 +53,12 @@ class DiscriminantMetric(RelevanceLearner, LinearMetric):
     variance_kept_: float
     n_discriminant_: int
 
-    def _learn(self, points, labels, make_objective=None):
+    def _learn(
+        self,
+        points: NDArray[np.float64],
+        labels: NDArray[np.int64],
+        make_objective: ObjectiveMaker | None = None,
+    ) -> NDArray[np.float64]:
         whitening, self.shrinkage_, self.variance_kept_ = whiten_within(points, labels)
         white = points @ whitening.T
         axes, independence = discriminant_axes(white, labels)

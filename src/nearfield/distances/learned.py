@@ -13,6 +13,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from nearfield.distances._scale_objective import ObjectiveMaker
+
 _CONSTANT = 1e-9  # a standard deviation of less, relative to the largest value, is noise
 
 
@@ -44,7 +46,10 @@ class LinearMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self
 
     def learn(
-        self, points: NDArray[np.float64], labels: NDArray[np.int64], make_objective: Any = None
+        self,
+        points: NDArray[np.float64],
+        labels: NDArray[np.int64],
+        make_objective: ObjectiveMaker | None = None,
     ) -> Self:
         """Learn the map from standardised points, and labels of which none is left out.
 
@@ -93,7 +98,10 @@ class LinearMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     @abstractmethod
     def _learn(
-        self, points: NDArray[np.float64], labels: NDArray[np.int64], make_objective: Any = None
+        self,
+        points: NDArray[np.float64],
+        labels: NDArray[np.int64],
+        make_objective: ObjectiveMaker | None = None,
     ) -> NDArray[np.float64]:
         """Learn the map of standardised points, shape (n_components, n_features)."""
 

@@ -97,7 +97,7 @@ def yeo_johnson(points: NDArray[np.float64], powers: Any) -> NDArray[np.float64]
     return np.sign(inside) * curved + slopes * (points - inside)
 
 
-def _log_likelihood(points, power):
+def _log_likelihood(points: NDArray[np.float64], power: float) -> NDArray[np.float64]:
     """Log likelihood of each feature as a Gaussian after the transform, shape (n_features,)."""
     variance = np.maximum(yeo_johnson(points, power).var(axis=0), np.finfo(np.float64).tiny)
     inside = np.clip(points, -_REACH, _REACH)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nearfield.distances._scale_objective import ObjectiveMaker
 from nearfield.distances.learned import LinearMetric, class_means
 
 Floats = NDArray[np.float64]
@@ -60,7 +61,12 @@ class WithinMetric(LinearMetric):
     shrinkage_: float
     variance_kept_: float
 
-    def _learn(self, points, labels, make_objective=None):
+    def _learn(
+        self,
+        points: Floats,
+        labels: NDArray[np.int64],
+        make_objective: ObjectiveMaker | None = None,
+    ) -> Floats:
         components, self.shrinkage_, self.variance_kept_ = whiten_within(points, labels)
         return components
 
@@ -112,7 +118,14 @@ def principal_axes(points: Floats) -> tuple[Floats, Floats]:
     return np.sqrt(presence)[:, None] * axes[:n_axes], presence
 
 
-def _most_probable_shrinkage(residuals, spectrum, presence, class_sizes, level, floor):
+def _most_probable_shrinkage(
+    residuals: Floats,
+    spectrum: Floats,
+    presence: Floats,
+    class_sizes: NDArray[np.int64],
+    level: float,
+    floor: float,
+) -> float:
     r"""Choose the shrinkage by the Gaussian likelihood of each point left out.
 
     Without point i, of a class of m points, its residual about the mean of its class is

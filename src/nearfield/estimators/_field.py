@@ -30,7 +30,7 @@ from nearfield.estimators._validation import (
     check_training_data,
 )
 from nearfield.field import DistanceFamily
-from nearfield.inference import pack_prior, unpack_prior
+from nearfield.inference import Posterior, pack_prior, unpack_prior
 from nearfield.neighbors import SEARCHES
 from nearfield.prediction import (
     PREDICTIVES,
@@ -55,10 +55,11 @@ class FieldClassifier(DecisionMixin, ExplanationMixin, MetricClassifier):
     n_jobs: Any
     random_state: Any
     verbose: Any
+    posterior_: Posterior
 
     @property
     @abstractmethod
-    def _kernel(self) -> str:
+    def _kernel(self) -> Any:
         """The kernel of this model; refuse arguments that make no model."""
 
     @abstractmethod

@@ -6,7 +6,7 @@ fields.
 """
 
 from nearfield.field.conditionals import SubsampledConditionals
-from nearfield.field.families import DistanceFamily, FieldFamily
+from nearfield.field.families import DistanceFamily, FieldFamily, ScaleName
 from nearfield.field.label_field import LabelField, check_external_field, check_labels
 from nearfield.field.neighbor_family import NeighborFamily
 from nearfield.field.neighbor_kernel import (
@@ -19,6 +19,8 @@ from nearfield.field.neighbor_kernel import (
 from nearfield.field.weights import (
     KERNELS,
     RADIUS_EPSILON,
+    KernelName,
+    LogKernel,
     check_kernel,
     exponential_weights,
     gaussian_weights,
@@ -34,9 +36,12 @@ __all__ = [
     "DistanceFamily",
     "FieldFamily",
     "GraphEdges",
+    "KernelName",
     "LabelField",
+    "LogKernel",
     "NeighborFamily",
     "NeighborKernel",
+    "ScaleName",
     "SubsampledConditionals",
     "check_external_field",
     "check_kernel",

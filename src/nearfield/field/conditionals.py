@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nearfield.field.families import ScaleName
 from nearfield.field.label_field import LabelField
 from nearfield.field.neighbor_kernel import GraphEdges, NeighborKernel
 from nearfield.neighbors import last_tie
@@ -70,7 +71,7 @@ class SubsampledConditionals:
         return self.neighbor_kernel.name
 
     @property
-    def scale_name(self) -> str:
+    def scale_name(self) -> ScaleName:
         """``"k"`` for the uniform kernel, else ``"sigma"``."""
         return "k" if self.is_discrete else "sigma"
 

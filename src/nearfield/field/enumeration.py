@@ -3,6 +3,8 @@
 The oracle of the tests: nothing here is random, approximate or clever.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp, softmax
@@ -127,7 +129,9 @@ def uniform_mean_agreement(
     )
 
 
-def _for_each_beta(function, beta):
+def _for_each_beta(
+    function: Callable[[float], float], beta: ArrayLike
+) -> NDArray[np.float64] | float:
     betas = np.asarray(beta, dtype=np.float64)
     if not np.isfinite(betas).all():
         raise ValueError(f"Expected finite betas; got {beta!r}. Leave out what is not a number.")
@@ -164,7 +168,9 @@ def _check_enumerable(field: LabelField) -> None:
         )
 
 
-def _uniform_statistics(n_points, n_classes, beta, external_field):
+def _uniform_statistics(
+    n_points: int, n_classes: int, beta: float, external_field: ArrayLike | None
+) -> tuple[float, float]:
     """Log z and mean agreement of the uniform field, adding one class at a time."""
     n_points = check_whole(n_points, "n_points", minimum=2)
     n_classes = check_whole(n_classes, "n_classes", minimum=1)

@@ -5,7 +5,7 @@ This is all that inference needs of a model. A new kernel, metric or neighbourho
 
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +17,8 @@ from nearfield.field.label_field import LabelField, check_external_field
 from nearfield.field.weights import (
     RADIUS_EPSILON,
     Excess,
+    KernelName,
+    LogKernel,
     check_kernel,
     exponential_excess,
     gaussian_excess,
@@ -27,11 +29,14 @@ from nearfield.field.weights import (
 _ROWS_AT_ONCE = 64  # of a matrix of distances, which stay in the cache
 
 
+ScaleName = Literal["sigma", "k"]
+
+
 class FieldFamily(Protocol):
     """What inference needs of a model."""
 
     @property
-    def scale_name(self) -> str:
+    def scale_name(self) -> ScaleName:
         """``"sigma"`` or ``"k"``."""
 
     @property
@@ -112,11 +117,10 @@ class DistanceFamily:
     """
 
     distances: NDArray[np.float64] = field(repr=False)
-    kernel: Any  # a name, or a function
+    kernel: KernelName | LogKernel
     n_classes: int
     external_field: ArrayLike | None = None
 
-    scale_name = "sigma"
     is_discrete = False
     has_joint = True
     has_graph = False
@@ -130,7 +134,7 @@ class DistanceFamily:
     def of_checked(
         cls,
         distances: NDArray[np.float64],
-        kernel: str,
+        kernel: Any,
         n_classes: int,
         external_field: ArrayLike | None = None,
     ) -> "DistanceFamily":
@@ -140,6 +144,11 @@ class DistanceFamily:
             distances=distances, kernel=kernel, n_classes=n_classes, external_field=external_field
         )
         return family
+
+    @property
+    def scale_name(self) -> ScaleName:
+        """``"sigma"``."""
+        return "sigma"
 
     @property
     def is_smooth(self) -> bool:
@@ -178,9 +187,13 @@ class DistanceFamily:
     def __getstate__(self) -> dict[str, Any]:
         return _arguments(self)
 
-    @cached_property
+    @property
     def scale_range(self) -> tuple[float, float]:
         """From where only nearest neighbours count to where all points count alike."""
+        return self._scale_range
+
+    @cached_property
+    def _scale_range(self) -> tuple[float, float]:
         longest = self.longest
         if longest == 0.0:  # all points identical: every scale gives the uniform field
             return 0.5, 2.0
@@ -208,7 +221,7 @@ class DistanceFamily:
         return weights @ is_class + weights.T @ is_class
 
     def _weights(self, scale: float) -> NDArray[np.float64]:
-        if self.is_custom:
+        if not isinstance(self.kernel, str):
             return log_kernel_weights(self.distances, self.kernel, scale)
         if self.kernel == "radius":
             return radius_weights(self.distances, scale)

@@ -5,12 +5,19 @@ proportional to a kernel of the distance; points that tie at the k-th distance s
 the weight.
 """
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from nearfield._compile import compilable, compiled
 from nearfield._vector import ANY_ORDER, exp_of
 from nearfield.field.weights import RADIUS_EPSILON
 from nearfield.neighbors import TIE_TOLERANCE
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+ReverseArrays = tuple[NDArray[Any], ...]  # starts, rows and distances of `ReverseNeighbors`
 
 GAUSSIAN, EXPONENTIAL, RADIUS, UNIFORM = range(4)
 KERNEL_CODES = {
@@ -25,14 +32,16 @@ _LOG_EPSILON = np.log(RADIUS_EPSILON)
 
 
 @compiled
-def fill_weights(distances, k, kernel, rate, weights):
+def fill_weights(distances: Floats, k: int, kernel: int, rate: float, weights: Floats) -> None:
     """Fill in the weights of each row, shape (n, n_columns); they sum to one."""
     for i in range(distances.shape[0]):
         _fill_row(distances[i], k, kernel, rate, weights[i])
 
 
 @compiled
-def fill_log_normalizers(distances, k, kernel, rates, log_normalizers):
+def fill_log_normalizers(
+    distances: Floats, k: int, kernel: int, rates: Floats, log_normalizers: Floats
+) -> None:
     r"""Fill in log normalising constants relative to the nearest neighbour, shape (n, n_rates).
 
     .. math:: \log \sum_{j \in N_k(i)} \kappa(d_{ij}) / \kappa(d_{i1})
@@ -47,7 +56,9 @@ def fill_log_normalizers(distances, k, kernel, rates, log_normalizers):
 
 
 @compiled
-def add_out_support(distances, neighbor_labels, k, kernel, rates, support):
+def add_out_support(
+    distances: Floats, neighbor_labels: Ints, k: int, kernel: int, rates: Floats, support: Floats
+) -> None:
     """Add the out-weights of some points by the class of the neighbour, shape (m, n_rates, G)."""
     weights = np.empty(distances.shape[1])
     for i in range(distances.shape[0]):
@@ -58,7 +69,15 @@ def add_out_support(distances, neighbor_labels, k, kernel, rates, support):
 
 
 @compiled
-def add_in_support(distances, labels, places, k, kernel, rates, support):
+def add_in_support(
+    distances: Floats,
+    labels: Ints,
+    places: NDArray[np.integer],
+    k: int,
+    kernel: int,
+    rates: Floats,
+    support: Floats,
+) -> None:
     """Add the in-weights of some sites by the class of the point that gives them.
 
     Parameters
@@ -84,7 +103,17 @@ def add_in_support(distances, labels, places, k, kernel, rates, support):
 
 
 @compiled
-def add_new_in_support(reverse, labels, distances, k, kernel, rates, log_rest, reach_all, support):
+def add_new_in_support(
+    reverse: ReverseArrays,
+    labels: Ints,
+    distances: Floats,
+    k: int,
+    kernel: int,
+    rates: Floats,
+    log_rest: Floats,
+    reach_all: bool,
+    support: Floats,
+) -> None:
     r"""Add the in-weights of new points: each is a further neighbour of the points that it reaches.
 
     .. math:: \frac{\kappa(d^*_j)}{Z_j + \kappa(d^*_j)}
@@ -126,7 +155,9 @@ def add_new_in_support(reverse, labels, distances, k, kernel, rates, log_rest, r
 
 
 @compiled
-def add_uniform_out_support(distances, neighbor_labels, ks, support):
+def add_uniform_out_support(
+    distances: Floats, neighbor_labels: Ints, ks: Floats, support: Floats
+) -> None:
     """Add the out-weights of the uniform kernel at each k, shape (m, n_ks, G); `ks` rise."""
     n_columns = distances.shape[1]
     corners = np.empty((n_columns + 2, support.shape[2]))
@@ -142,7 +173,9 @@ def add_uniform_out_support(distances, neighbor_labels, ks, support):
 
 
 @compiled
-def add_uniform_in_support(distances, labels, places, ks, support):
+def add_uniform_in_support(
+    distances: Floats, labels: Ints, places: NDArray[np.integer], ks: Floats, support: Floats
+) -> None:
     """Add the in-weights of the uniform kernel at each k; as `add_in_support`."""
     n_columns = distances.shape[1]
     corners = np.zeros((support.shape[0], n_columns + 2, support.shape[2]))
@@ -159,7 +192,9 @@ def add_uniform_in_support(distances, labels, places, ks, support):
 
 
 @compiled
-def add_uniform_new_in_support(reverse, labels, distances, ks, support):
+def add_uniform_new_in_support(
+    reverse: ReverseArrays, labels: Ints, distances: Floats, ks: Floats, support: Floats
+) -> None:
     """Add the in-weights of new points for the uniform kernel; as `add_new_in_support`."""
     starts, rows, new_distances = reverse
     n_columns = distances.shape[1]
@@ -174,7 +209,7 @@ def add_uniform_new_in_support(reverse, labels, distances, ks, support):
 
 
 @compilable
-def _log_ratio(kernel, rate, distance, reference):
+def _log_ratio(kernel: int, rate: float, distance: float, reference: float) -> float:
     """Evaluate log kappa(distance) - log kappa(reference)."""
     if kernel == GAUSSIAN:
         return -rate * (distance - reference) * (distance + reference)
@@ -186,7 +221,7 @@ def _log_ratio(kernel, rate, distance, reference):
 
 
 @compilable
-def _fill_row(row, k, kernel, rate, weights):
+def _fill_row(row: Floats, k: int, kernel: int, rate: float, weights: Floats) -> int:
     """Fill in the weights of a row; return how many are not zero for certain."""
     factor = 1.0 / _fill_shares(row, k, kernel, rate, weights)
     stop = _tied_places(row, k)[1]
@@ -198,7 +233,7 @@ def _fill_row(row, k, kernel, rate, weights):
 
 
 @compilable
-def _fill_shares(row, k, kernel, rate, values):
+def _fill_shares(row: Floats, k: int, kernel: int, rate: float, values: Floats) -> float:
     """Fill in the kernels relative to the nearest neighbour, times their share; return the sum."""
     first, stop = _tied_places(row, k)
     nearest = row[0]
@@ -219,7 +254,7 @@ def _fill_shares(row, k, kernel, rate, values):
 
 
 @compiled(fastmath=ANY_ORDER)
-def _total(values, n_values):
+def _total(values: Floats, n_values: int) -> float:
     total = 0.0
     for c in range(n_values):
         total += values[c]
@@ -227,7 +262,7 @@ def _total(values, n_values):
 
 
 @compilable
-def _tied_places(row, k):
+def _tied_places(row: Floats, k: int) -> tuple[int, int]:
     """Find the places first .. stop - 1 that share the k-th; (k, k) if none has to."""
     if k >= row.shape[0] or row[k] * _BELOW > row[k - 1]:
         return min(k, row.shape[0]), min(k, row.shape[0])
@@ -238,7 +273,7 @@ def _tied_places(row, k):
 
 
 @compilable
-def _end_of_ties(row, first):
+def _end_of_ties(row: Floats, first: int) -> int:
     """Find the first place after `first` that does not tie with the one before it."""
     stop = first + 1
     while stop < row.shape[0] and row[stop] * _BELOW <= row[stop - 1]:
@@ -247,7 +282,7 @@ def _end_of_ties(row, first):
 
 
 @compilable
-def _tie_group(row, distance):
+def _tie_group(row: Floats, distance: float) -> tuple[np.intp, np.intp]:
     """Count the neighbours closer than a new point, and those closer or as close."""
     n_closer = np.searchsorted(row, distance * _BELOW)
     stop = n_closer
@@ -257,7 +292,7 @@ def _tie_group(row, distance):
 
 
 @compilable
-def _tied_weight(row, distance, k, kernel, rate):
+def _tied_weight(row: Floats, distance: float, k: int, kernel: int, rate: float) -> float:
     """Compute the in-weight of a new point that ties with the k-th neighbour."""
     first, stop = _tie_group(row, distance)
     if first >= k:
@@ -272,7 +307,9 @@ def _tied_weight(row, distance, k, kernel, rate):
 
 
 @compilable
-def _add_ramp(corners, label, n_before, n_until, share):
+def _add_ramp(
+    corners: Floats, label: int, n_before: int | np.intp, n_until: int | np.intp, share: float
+) -> None:
     """Let a class rise by `share` at each k from n_before + 1 to n_until."""
     if n_before + 1 < corners.shape[0]:
         corners[n_before + 1, label] += share
@@ -281,7 +318,7 @@ def _add_ramp(corners, label, n_before, n_until, share):
 
 
 @compilable
-def _add_ramps_at(corners, ks, support):
+def _add_ramps_at(corners: Floats, ks: Floats, support: Floats) -> None:
     """Add up the ramps of each class and divide by k, at each of some rising k."""
     for g in range(support.shape[1]):
         slope, height, n_done = 0.0, 0.0, 0

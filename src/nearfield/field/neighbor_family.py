@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from nearfield._checks import check_positive, check_whole
 from nearfield.distances import check_distances
 from nearfield.field.conditionals import SubsampledConditionals
+from nearfield.field.families import ScaleName
 from nearfield.field.label_field import LabelField, check_external_field
 from nearfield.field.neighbor_kernel import (
     GraphEdges,
@@ -20,6 +21,7 @@ from nearfield.field.neighbor_kernel import (
     check_neighbor_kernel,
     neighbor_scale_range,
 )
+from nearfield.field.weights import KernelName
 from nearfield.neighbors import NeighborGraph, past_ties
 
 Floats = NDArray[np.float64]
@@ -78,7 +80,7 @@ class NeighborFamily:
         cls,
         distances: ArrayLike,
         n_classes: int,
-        kernel: str = "uniform",
+        kernel: Literal["uniform"] | KernelName = "uniform",
         *,
         n_neighbors: int | None = None,
         is_directed: bool = False,
@@ -98,7 +100,7 @@ class NeighborFamily:
         """Do nothing: a graph holds no distances between all points."""
 
     @property
-    def scale_name(self) -> str:
+    def scale_name(self) -> ScaleName:
         """``"k"`` for the uniform kernel, else ``"sigma"``."""
         return "k" if self.is_discrete else "sigma"
 
@@ -149,9 +151,13 @@ class NeighborFamily:
         """The kernel with its number of neighbours."""
         return NeighborKernel(self.kernel, self.n_neighbors)
 
-    @cached_property
+    @property
     def scale_range(self) -> tuple[float, float]:
         """From where only the nearest neighbours count to where all on the graph count alike."""
+        return self._scale_range
+
+    @cached_property
+    def _scale_range(self) -> tuple[float, float]:
         return neighbor_scale_range(self.kernel, self.n_neighbors, self.graph.distances)
 
     @property

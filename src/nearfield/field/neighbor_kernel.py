@@ -124,6 +124,7 @@ class NeighborKernel(NamedTuple):
         if self.is_uniform:
             add_uniform_new_in_support(tuple(reverse), labels, distances, scales, support)
         else:
+            assert log_rest is not None  # only the uniform kernel does without
             k, code, rates = self._compiled(scales)
             add_new_in_support(
                 tuple(reverse), labels, distances, k, code, rates, log_rest, has_all, support

@@ -8,7 +8,7 @@ neighbour, or all alike), never 0/0. The diagonal of the distances plays no part
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -159,6 +159,9 @@ def knn_weights(distances: ArrayLike, k: int) -> NDArray[np.float64]:
     return (is_closer + is_tied * (n_left / n_tied)) / k
 
 
+KernelName = Literal["gaussian", "radius", "exponential"]
+"""The distance kernels: d-nn1, d-nn2 and d-nn3."""
+
 LogKernel = Callable[[NDArray[np.float64], float], NDArray[np.float64]]
 """A kernel of one's own: a function of (distances, sigma) that gives its log."""
 
@@ -179,7 +182,7 @@ def log_kernel_weights(
 
 
 def log_kernel_values(
-    distances: NDArray[np.float64], log_kernel: LogKernel, sigma: float
+    distances: NDArray[np.float64], log_kernel: Any, sigma: float
 ) -> NDArray[np.float64]:
     """Evaluate the log of a kernel of one's own at distances to neighbours, shape (m, n).
 
@@ -207,7 +210,7 @@ def log_kernel_values(
 
 
 def kernel_weights(
-    distances: ArrayLike, kernel: str, sigma: float, n_neighbors: int | None = None
+    distances: ArrayLike, kernel: KernelName, sigma: float, n_neighbors: int | None = None
 ) -> NDArray[np.float64]:
     r"""Weigh the k nearest neighbours by a kernel of the distance; all points by default.
 

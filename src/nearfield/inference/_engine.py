@@ -56,7 +56,15 @@ class Engine:
         rng = check_generator(rng)
         return self._infer(rng, family, checked.copy(), priors, n_jobs, verbose)
 
-    def _infer(self, rng, family, labels, priors, n_jobs, verbose) -> Posterior:
+    def _infer(
+        self,
+        rng: np.random.Generator,
+        family: FieldFamily,
+        labels: NDArray[np.int64],
+        priors: Priors,
+        n_jobs: int | None,
+        verbose: int,
+    ) -> Posterior:
         raise NotImplementedError
 
 

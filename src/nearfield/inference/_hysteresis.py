@@ -126,7 +126,9 @@ def compare_starts(
     return [_compare(start, np.array(values), sd) for start, values in differences.items()]
 
 
-def _other_starts(rng, target, point, auxiliary):
+def _other_starts(
+    rng: np.random.Generator, target: Target, point: Point, auxiliary: AuxiliaryDraws
+) -> dict[str, NDArray[np.int64]]:
     """Draw auxiliary labels from other starts than those of the run."""
     labels, n_sweeps = {}, auxiliary.n_sweeps
     if not auxiliary.is_from_random:

@@ -74,7 +74,9 @@ class _SideRange(NamedTuple):
     log_height: float
 
 
-def _side_ranges(problem: Problem, rows, sign: int, drop: float) -> list[_SideRange]:
+def _side_ranges(
+    problem: Problem, rows: list[ScaleRow], sign: int, drop: float
+) -> list[_SideRange]:
     support = problem.beta_support
     low, high = (max(support[0], 0.0), support[1]) if sign > 0 else (support[0], min(support[1], 0))
     if low >= high:
@@ -109,7 +111,7 @@ def _search_grid(row: ScaleRow, low: float, high: float) -> NDArray[np.float64]:
     return np.unique(grid[(grid >= low) & (grid <= high)])
 
 
-def _spread_rows(need, n_rows):
+def _spread_rows(need: NDArray[np.float64], n_rows: int) -> NDArray[np.int64]:
     """Choose rows to draw at: as dense as the need is."""
     candidates = np.flatnonzero(need)
     if len(candidates) <= n_rows:
@@ -120,7 +122,15 @@ def _spread_rows(need, n_rows):
     return candidates[np.unique(np.abs(cumulative - levels[:, None]).argmin(axis=1))]
 
 
-def _add_side(builder: StateBuilder, sign, rows, chosen, ladder_row, ranges, spacing) -> None:
+def _add_side(
+    builder: StateBuilder,
+    sign: int,
+    rows: list[ScaleRow],
+    chosen: NDArray[np.int64],
+    ladder_row: int,
+    ranges: list[_SideRange],
+    spacing: Spacing,
+) -> None:
     """Add a ladder on one side of zero, and schedules from its end, up and down the scales."""
     found = ranges[ladder_row]
     foot = found.low if sign > 0 else found.high

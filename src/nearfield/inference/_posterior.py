@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from nearfield._checks import Rng, check_generator, check_level, check_whole
+from nearfield.field import ScaleName
 from nearfield.inference._arviz import chain_diagnostics, to_inference_data
 
 MAX_R_HAT = 1.01
@@ -59,7 +60,7 @@ class Posterior:
     beta: NDArray[np.float64]
     scale: NDArray[np.float64]
     weight: NDArray[np.float64]
-    scale_name: str
+    scale_name: ScaleName
     is_draws: bool
     acceptance_rates: NDArray[np.float64] | None = None
     log_evidence: float | None = None
@@ -74,7 +75,7 @@ class Posterior:
         cls,
         beta: ArrayLike,
         scale: ArrayLike,
-        scale_name: str,
+        scale_name: ScaleName,
         *,
         acceptance_rates: ArrayLike | None = None,
     ) -> Self:
@@ -90,7 +91,7 @@ class Posterior:
         beta: ArrayLike,
         scale: ArrayLike,
         weight: ArrayLike,
-        scale_name: str,
+        scale_name: ScaleName,
         *,
         log_evidence: float | None = None,
         log_evidence_error: float | None = None,
@@ -178,7 +179,9 @@ class Posterior:
         frame = pd.DataFrame(quantiles, index=levels)
         return frame if np.ndim(q) else frame.iloc[0]
 
-    def _quantiles_of(self, name, values, levels):
+    def _quantiles_of(
+        self, name: str, values: NDArray[np.float64], levels: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
         if name == "k":
             return _whole_quantiles(values, self.weight, levels)
         if self.is_draws:
@@ -323,7 +326,9 @@ def _aggregate(
     return unique, np.bincount(index, weights=weight.ravel()).astype(np.float64)
 
 
-def _whole_quantiles(values, weight, levels):
+def _whole_quantiles(
+    values: NDArray[np.float64], weight: NDArray[np.float64], levels: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Give the first value at which the cumulative weight reaches each level."""
     unique, mass = _aggregate(values, weight)
     first = np.searchsorted(np.cumsum(mass), levels - 1e-12)
@@ -341,7 +346,9 @@ class _Cells(NamedTuple):
     ends: NDArray[np.float64]  # shape (2, n_cells)
     tilts: NDArray[np.float64]  # shape (n_cells,): kappa
 
-    def quantiles(self, weight: NDArray[np.float64], levels: NDArray[np.float64]):
+    def quantiles(
+        self, weight: NDArray[np.float64], levels: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
         """Invert the cdf of all cells together, by bisection."""
         lower, upper = self.ends
         low, high = np.full(len(levels), lower.min()), np.full(len(levels), upper.max())
@@ -426,7 +433,7 @@ def _check_cells(
     return checked
 
 
-def _check_scale_name(name: str) -> str:
+def _check_scale_name(name: ScaleName) -> ScaleName:
     if name not in ("sigma", "k"):
         raise ValueError(f"Expected scale_name 'sigma' or 'k'; got {name!r}. Choose one of them.")
     return name

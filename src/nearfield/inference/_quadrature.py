@@ -13,6 +13,9 @@ from nearfield.field import FieldFamily
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors
 
+Floats = NDArray[np.float64]
+Panel = tuple[float, float, int]  # from, to, number of scales
+
 NEGLIGIBLE = 10.0
 """A scale whose posterior density is exp(-10) of the largest is left out."""
 
@@ -150,7 +153,7 @@ def final_rule(
     return _midpoint_rule(family, priors, np.unique(np.concatenate(cuts)))
 
 
-def _interval_above(rule, log_totals, drop):
+def _interval_above(rule: ScaleRule, log_totals: Floats, drop: float) -> tuple[float, float]:
     """Return the ends of where the density is within `drop` of the largest, and a bit more."""
     log_widths = rule.log_weights - np.log(rule.scales)
     density = log_totals - log_widths
@@ -159,13 +162,13 @@ def _interval_above(rule, log_totals, drop):
     return padded[heavy[0]], padded[heavy[-1] + 2]
 
 
-def _midpoint_rule(family, priors, edges):
+def _midpoint_rule(family: FieldFamily, priors: Priors, edges: Floats) -> ScaleRule:
     """Take the middle of each cell, in log sigma."""
     scales = np.sqrt(edges[1:] * edges[:-1])
     return scale_rule(family, priors, scales, np.log(np.diff(edges)), edges)
 
 
-def _gauss_rule(family, priors, panels):
+def _gauss_rule(family: FieldFamily, priors: Priors, panels: list[Panel]) -> ScaleRule:
     """Gauss-Legendre in log sigma on each panel (low, high, number of scales)."""
     logs, widths = [], []
     for low, high, n in panels:
@@ -236,7 +239,7 @@ def integrate_row(log_likelihood: LogLikelihood, priors: Priors, hint: Row | Non
     return Row(betas, log_masses, log_total, edges[0] + np.append(0.0, np.cumsum(widths)))
 
 
-def _panel_edges(log_density, priors, hint):
+def _panel_edges(log_density: LogLikelihood, priors: Priors, hint: Row | None) -> Floats:
     """Cut the betas that matter into panels: two flanks and what is near the mode."""
     support = priors.beta_range
     low, high = support
@@ -263,7 +266,7 @@ def _panel_edges(log_density, priors, hint):
             (low, high), hint = support, None  # the hint was wrong
             continue
         is_narrow_enough = last - first > n_search // (2 if hint is None else 4)
-        low, high = betas[first], betas[last]
+        low, high = float(betas[first]), float(betas[last])
         if is_narrow_enough:
             break
     is_near = np.flatnonzero(values > values.max() - 3.0)
@@ -307,7 +310,7 @@ def rule_error(
     rows = np.stack([log_totals - rule.log_weights, beta_means])
     interpolate = Akima1DInterpolator if family.is_smooth else interp1d
 
-    def means(log_density, betas):
+    def means(log_density: Floats, betas: Floats) -> Floats:
         weight = softmax(log_density + rule.log_weights)
         return np.array([weight @ betas, weight @ rule.scales])
 

@@ -32,7 +32,7 @@ def scan_scales(
         )
 
 
-def _scan_scale(rng, problem: Problem, scale: float) -> ScaleRow:
+def _scan_scale(rng: np.random.Generator, problem: Problem, scale: float) -> ScaleRow:
     """Anneal at one scale, up and down from beta = 0 as far as the posterior goes."""
     field = problem.family.at(scale)
     agreement = field.agreement(problem.labels)

@@ -161,7 +161,7 @@ def _start_of_scale(rng: np.random.Generator, target: Target) -> float:
     return float(rng.uniform(lower, upper))
 
 
-def _overlap(wanted, allowed):
+def _overlap(wanted: tuple[float, float], allowed: tuple[float, float]) -> tuple[float, float]:
     """Cut a range to the allowed one; where they do not meet, the allowed one."""
     lower, upper = max(wanted[0], allowed[0]), min(wanted[1], allowed[1])
     return (lower, upper) if lower < upper else (float(allowed[0]), float(allowed[1]))

@@ -13,12 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.field import LabelField
+from nearfield.field import FieldFamily, LabelField
 from nearfield.inference._chains import check_run, run_chains
 from nearfield.inference._draws import draw_from_random_start
 from nearfield.inference._engine import Engine
 from nearfield.inference._hysteresis import AuxiliaryDraws, warn_of_hysteresis
 from nearfield.inference._posterior import Posterior
+from nearfield.inference._priors import Priors
 from nearfield.inference._target import Point, Target, indicators, log_potential
 from nearfield.inference._walk import Walk, propose
 from nearfield.inference.pseudolikelihood import pseudolikelihood_estimate
@@ -143,7 +144,15 @@ class AuxiliaryVariable(Engine):
     def __post_init__(self) -> None:
         check_run(self)
 
-    def _infer(self, rng, family, labels, priors, n_jobs, verbose) -> Posterior:
+    def _infer(
+        self,
+        rng: np.random.Generator,
+        family: FieldFamily,
+        labels: NDArray[np.int64],
+        priors: Priors,
+        n_jobs: int | None,
+        verbose: int,
+    ) -> Posterior:
         target = Target(family, labels, priors)
         beta, scale = pseudolikelihood_estimate(family, target.labels, target.priors)
         sampler = AuxiliarySampler(target, family.at(scale), float(beta), self.n_sweeps)

@@ -8,16 +8,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nearfield.field import FieldFamily
 from nearfield.inference._chains import check_run, run_chains
 from nearfield.inference._draws import draw_from_labels, draw_from_random_start
 from nearfield.inference._engine import Engine
 from nearfield.inference._hysteresis import AuxiliaryDraws, warn_of_hysteresis
 from nearfield.inference._posterior import Posterior
+from nearfield.inference._priors import Priors
 from nearfield.inference._target import Point, Target, indicators, log_potential
 from nearfield.inference._walk import Walk, propose
 from nearfield.sampling import draw_labels_perfect
@@ -151,8 +153,8 @@ class Exchange(Engine):
     n_draws: int = 10_000
     n_burn: int = 10_000
     n_sweeps: int = 1_000
-    auxiliary: str = "gibbs"
-    start: str = "random"
+    auxiliary: Literal["gibbs", "perfect"] = "gibbs"
+    start: Literal["random", "data"] = "random"
     n_chains: int = 4
     checkpoint: str | PathLike[str] | None = None
 
@@ -161,7 +163,15 @@ class Exchange(Engine):
         _check_choice(self.auxiliary, "auxiliary", AUXILIARIES)
         _check_choice(self.start, "start", STARTS)
 
-    def _infer(self, rng, family, labels, priors, n_jobs, verbose) -> Posterior:
+    def _infer(
+        self,
+        rng: np.random.Generator,
+        family: FieldFamily,
+        labels: NDArray[np.int64],
+        priors: Priors,
+        n_jobs: int | None,
+        verbose: int,
+    ) -> Posterior:
         target = Target(family, labels, priors)
         sampler = ExchangeSampler(target, self._auxiliary_draw(target))
         posterior = run_chains(rng, sampler, self, n_jobs=n_jobs, verbose=verbose)

@@ -75,7 +75,13 @@ def fit_external_field(
     return alpha
 
 
-def _fit_at_scale(support, labels, priors, prior_sd, start):
+def _fit_at_scale(
+    support: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    priors: Priors,
+    prior_sd: float,
+    start: tuple[NDArray[np.float64], float],
+) -> tuple[NDArray[np.float64], float]:
     """Fit alpha and beta where the support is known."""
     below, middle, above = priors.beta.ppf([0.16, 0.5, 0.84])
     lower, upper = priors.beta_range

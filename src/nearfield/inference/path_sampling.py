@@ -15,15 +15,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from nearfield._checks import check_positive, check_whole
 from nearfield._progress import progress
 from nearfield._threads import one_blas_thread
+from nearfield.field import FieldFamily
 from nearfield.inference._engine import Engine
 from nearfield.inference._path_settings import Spacing
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._posterior_estimate import PosteriorEstimate, ScaleRows, scan_posterior
+from nearfield.inference._priors import Priors
 from nearfield.inference._problem import Problem
 from nearfield.log_partition import N_GROUPS, AgreementTable, Pool, States, draw_pool
 
@@ -87,7 +90,15 @@ class PathSampling(Engine):
         check_positive(self.scale_density, "scale_density")
         check_positive(self.beta_density, "beta_density")
 
-    def _infer(self, rng, family, labels, priors, n_jobs, verbose) -> Posterior:
+    def _infer(
+        self,
+        rng: np.random.Generator,
+        family: FieldFamily,
+        labels: NDArray[np.int64],
+        priors: Priors,
+        n_jobs: int | None,
+        verbose: int,
+    ) -> Posterior:
         problem = Problem(family, labels, priors)
         _check_reach(problem)
         with (
@@ -107,7 +118,9 @@ class PathSampling(Engine):
         settings = problem.settings
         table = AgreementTable(problem.family, n_jobs)
 
-        def draw(scale_rows: ScaleRows, plan: States, n_draws, n_rung_draws, bonds_from) -> Pool:
+        def draw(
+            scale_rows: ScaleRows, plan: States, n_draws: int, n_rung_draws: int, bonds_from: float
+        ) -> Pool:
             counts, scales = np.where(plan.is_rung, n_rung_draws, n_draws), scale_rows.rule.scales
             return draw_pool(rng, problem.family, scales, plan, counts, bonds_from, n_jobs)
 

@@ -104,7 +104,7 @@ def prior_predictive(
     return PriorPredictive(betas, scales, labels, agreements)
 
 
-def _draw_scale(rng, family, priors):
+def _draw_scale(rng: np.random.Generator, family: FieldFamily, priors: Priors) -> float:
     """Draw a scale that the family has: the prior may reach below zero, or to more than n - 1."""
     while True:
         scale = float(priors.scale.rvs(random_state=rng))

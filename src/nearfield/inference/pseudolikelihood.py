@@ -25,6 +25,8 @@ from nearfield.inference._quadrature import (
 )
 from nearfield.sampling.conditionals import log_pseudolikelihoods
 
+Floats = NDArray[np.float64]
+
 _N_SCAN = 24
 _FIRST_DENSITY = 0.5  # of scales that only show where to put others
 
@@ -68,7 +70,15 @@ class Pseudolikelihood(Engine):
     def __post_init__(self) -> None:
         check_positive(self.density, "density")
 
-    def _infer(self, rng, family, labels, priors, n_jobs, verbose) -> Posterior:
+    def _infer(
+        self,
+        rng: np.random.Generator,
+        family: FieldFamily,
+        labels: NDArray[np.int64],
+        priors: Priors,
+        n_jobs: int | None,
+        verbose: int,
+    ) -> Posterior:
         """Nothing in it is random or runs for long."""
         return _integrate(family, labels, priors, family.external_field, self.density)
 
@@ -113,7 +123,7 @@ def log_pseudolikelihood(
     gains = support[sites, others] - support[sites, labels]
     offsets = external_field[others] - external_field[labels]
 
-    def evaluate(betas):  # without types, which would be worked out for every scale
+    def evaluate(betas: Floats) -> Floats:
         values = np.empty(len(betas))
         log_pseudolikelihoods(betas, gains, offsets, values)
         return values
@@ -135,7 +145,13 @@ class _AboveZero:
         return max(float(self.prior.isf((1.0 - q) * self.prior.sf(0.0))), 0.0)
 
 
-def _integrate(family, labels, priors, external_field, density: float = 1.0) -> Posterior:
+def _integrate(
+    family: FieldFamily,
+    labels: NDArray[np.int64],
+    priors: Priors,
+    external_field: ArrayLike | None,
+    density: float = 1.0,
+) -> Posterior:
     alpha = check_external_field(external_field, family.n_classes)
     known: dict[float, Row] = {}
 

@@ -50,7 +50,12 @@ class PairTable(NamedTuple):
 
 
 @compiled
-def fill_agreed(by_point, firsts, seconds, is_agreed):
+def fill_agreed(
+    by_point: NDArray[np.integer],
+    firsts: NDArray[np.int32],
+    seconds: NDArray[np.int32],
+    is_agreed: NDArray[np.float32],
+) -> None:
     """Fill in one where the two points of a pair agree, else zero, shape (P, M)."""
     for pair in range(firsts.shape[0]):
         first, second = by_point[firsts[pair]], by_point[seconds[pair]]

@@ -28,6 +28,8 @@ from nearfield.sampling.swendsen_wang import (
     open_weak_bonds,
 )
 
+Floats = NDArray[np.float64]
+
 _MIN_OVERLAP = 20.0  # effective draws that a BAR estimate rests on; half of them if there are few
 _MAX_ITERATIONS = 20
 _LEAST_MEAN = 1e-100
@@ -98,8 +100,16 @@ def cluster_log_weights(
 
 @compiled
 def fill_cluster_log_weights(
-    bond_couplings, cumulative, begins, bonds, by_size, beta, labelings, key, log_weights
-):
+    bond_couplings: Floats,
+    cumulative: Floats,
+    begins: NDArray[np.int32],
+    bonds: NDArray[np.int32],
+    by_size: Floats,
+    beta: float,
+    labelings: NDArray[np.integer],
+    key: np.uint64,
+    log_weights: Floats,
+) -> None:
     """Fill in u for each labeling; `by_size` is the log weight of a cluster of 1..n points."""
     n_labelings, n_points = labelings.shape
     n_bonds = bond_couplings.shape[0]
@@ -171,7 +181,9 @@ def bar_estimates(
     return BarEstimates(log_z, variance)
 
 
-def _best_constant(conditional: NDArray[np.float64], free: NDArray[np.float64]):
+def _best_constant(
+    conditional: NDArray[np.float64], free: NDArray[np.float64]
+) -> tuple[float, Floats, Floats]:
     """Find c, and the two terms there."""
     c = float(free.mean())
     for _ in range(_MAX_ITERATIONS):

@@ -12,6 +12,7 @@ under a restraint it is accepted or rejected (Metropolis and Hastings).
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from nearfield._compile import compilable, compiled, overload, types
 from nearfield.field import LabelField
 from nearfield.log_partition.stein import fill_stein
 from nearfield.sampling._random import uniform_at
-from nearfield.sampling._support import add_coupling, move_coupling
+from nearfield.sampling._support import Coupling, add_coupling, move_coupling
 from nearfield.sampling.gibbs import draw_class_at, two_largest, upper_logit
 from nearfield.sampling.swendsen_wang import (
     STRONG,
@@ -33,11 +34,15 @@ from nearfield.sampling.swendsen_wang import (
     move_clusters,
 )
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Restraint = tuple[float, float]  # kappa and s
+
 
 class FieldStack(NamedTuple):
     """Fields of the same points at several scales, as the kernels take them."""
 
-    coupling: Any  # shape (R, n, n); of sparse fields (R, nnz) with the indices of a CSR array
+    coupling: Coupling  # shape (R, n, n); of sparse fields (R, nnz) with the indices of a CSR array
     total_coupling: NDArray[np.float64]  # shape (R, n)
     bond_couplings: NDArray[np.float64]  # shape (R, P): of all pairs, ascending
     cumulative_couplings: NDArray[np.float64]  # shape (R, P)
@@ -142,7 +147,7 @@ def run_chains(
     return Draws(drawn, agreements, steins)
 
 
-def coupling_row(coupling, row):
+def coupling_row(coupling: Coupling, row: int) -> Coupling:
     """Return the coupling of one field of a stack."""
     if isinstance(coupling, tuple):
         return coupling[0][row], coupling[1], coupling[2]
@@ -150,7 +155,7 @@ def coupling_row(coupling, row):
 
 
 @overload(coupling_row, inline="always")
-def _compile_coupling_row(coupling, row):
+def _compile_coupling_row(coupling: Any, row: Any) -> Callable[..., Any]:
     if isinstance(coupling, types.BaseTuple):
         return lambda coupling, row: (coupling[0][row], coupling[1], coupling[2])
     return lambda coupling, row: coupling[row]
@@ -158,24 +163,24 @@ def _compile_coupling_row(coupling, row):
 
 @compiled
 def run_chain(
-    coupling,
-    total_coupling,
-    bond_couplings,
-    cumulative_couplings,
-    begins,
-    bonds,
-    external_field,
-    betas,
-    rows,
-    stiffness,
-    centres,
-    n_sweeps,
-    start,
-    key,
-    drawn,
-    agreements,
-    steins,
-):
+    coupling: Coupling,
+    total_coupling: Floats,
+    bond_couplings: Floats,
+    cumulative_couplings: Floats,
+    begins: NDArray[np.int32],
+    bonds: NDArray[np.int32],
+    external_field: Floats,
+    betas: Floats,
+    rows: Ints,
+    stiffness: Floats,
+    centres: Floats,
+    n_sweeps: Ints,
+    start: NDArray[np.integer],
+    key: np.uint64,
+    drawn: NDArray[np.integer],
+    agreements: Floats,
+    steins: Floats,
+) -> None:
     """Run one chain through a schedule, filling in `drawn`, `agreements` and `steins`."""
     n_points, n_classes = start.shape[0], external_field.shape[0]
     labels = start.astype(np.int64)
@@ -197,8 +202,8 @@ def run_chain(
         else:
             if beta > 0.0:
                 n_weak = first_above(bond_couplings[row], 0, bond_couplings.shape[1], STRONG / beta)
-                strong = bond_couplings[row, n_weak:]
-                fill_bond_probabilities(strong, beta, 0.0, 1.0, probabilities[n_weak:])
+                couplings = bond_couplings[row, n_weak:]
+                fill_bond_probabilities(couplings, beta, 0.0, 1.0, probabilities[n_weak:])
             if beta <= 0.0 or restraint[0] > 0.0:
                 sum_support(here, total_coupling[row], labels, support)
                 agreement = agreement_of(labels, support)
@@ -254,15 +259,24 @@ def run_chain(
 
 
 @compilable
-def restraint_energy(agreement, restraint):
+def restraint_energy(agreement: float, restraint: Restraint) -> float:
     """Return kappa (S - s)^2 / 2."""
     return 0.5 * restraint[0] * (agreement - restraint[1]) ** 2
 
 
 @compilable
 def sweep_labels(
-    coupling, external_field, beta, restraint, labels, support, agreement, scratch, key, position
-):
+    coupling: Coupling,
+    external_field: Floats,
+    beta: float,
+    restraint: Restraint,
+    labels: Ints,
+    support: Floats,
+    agreement: float,
+    scratch: tuple[Floats, Floats, Floats, Floats],
+    key: np.uint64,
+    position: np.uint64,
+) -> tuple[float, np.uint64]:
     """Draw every label from its full conditional; return the agreement and the next position.
 
     A label that changes from class f to g changes the agreement by delta = h_ig - h_if, and
@@ -295,7 +309,7 @@ def sweep_labels(
 
 
 @compilable
-def sum_support(coupling, total_coupling, labels, support):
+def sum_support(coupling: Coupling, total_coupling: Floats, labels: Ints, support: Floats) -> None:
     """Fill in the support of every class, shape (G, n): of the largest, what others leave."""
     n_classes = support.shape[0]
     counts = np.zeros(n_classes, dtype=np.int64)
@@ -313,7 +327,7 @@ def sum_support(coupling, total_coupling, labels, support):
 
 
 @compilable
-def agreement_of(labels, support):
+def agreement_of(labels: Ints, support: Floats) -> float:
     """Compute S from the support."""
     total = 0.0
     for i in range(labels.shape[0]):

@@ -18,6 +18,8 @@ from nearfield.log_partition.pool import Pool, draw_pool
 from nearfield.log_partition.scan import RoughCurve, moments_at_zero, scan_curve
 from nearfield.log_partition.states import StateBuilder, States, place_states
 
+Floats = NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class CurveSettings:
@@ -181,7 +183,7 @@ class _CurveSampler:
         agreements = np.broadcast_to(pool.agreements[:, None], shape)
         return pool.agreements, reweight(pool, agreements, self.log_z_at_zero)
 
-    def _improved(self, reweighting: Reweighting, agreements) -> RoughCurve:
+    def _improved(self, reweighting: Reweighting, agreements: NDArray[np.float64]) -> RoughCurve:
         spacing = self.settings.knot_spacing
         knots = self.rough.log_partition.evenly(self.low, self.high, spacing, n_least=3)
         estimates = reweighting.at(knots, agreements)
@@ -189,7 +191,14 @@ class _CurveSampler:
         return self.rough._replace(log_partition=curve)
 
 
-def _warn_if_short(field, betas, log_z, error, n_effective, is_crossed) -> None:
+def _warn_if_short(
+    field: LabelField,
+    betas: Floats,
+    log_z: Floats,
+    error: Floats,
+    n_effective: Floats,
+    is_crossed: bool,
+) -> None:
     """Warn where the draws do not cover a beta: the error is then no guide.
 
     It shows in few effective draws, or in a z below what labels all the same contribute alone.

@@ -95,7 +95,12 @@ def _weights_of_parts(pool: Pool, n_states: int) -> NDArray[np.float64]:
     return np.concatenate([weights, directions[:, 1:]], axis=1)
 
 
-def _log_z_along(pool, log_potentials, counts, log_z_at_zero):
+def _log_z_along(
+    pool: Pool,
+    log_potentials: NDArray[np.float64],
+    counts: NDArray[np.float64],
+    log_z_at_zero: float,
+) -> NDArray[np.float64]:
     r"""Guess log z of each state from the one before it.
 
     .. math:: \log z_b - \log z_a \approx \tfrac12 \big(E_a + E_b\big)[\log q_b - \log q_a]

@@ -6,6 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+Floats = NDArray[np.float64]
+
 _AROUND = np.linspace(-6.0, 6.0, 13)  # betas around a transition, in units of 1 / its jump
 
 
@@ -117,7 +119,9 @@ def strictly_ascending(branch: LogPartition) -> LogPartition:
     )
 
 
-def cubic(t, step, values, slopes):
+def cubic(
+    t: Floats, step: Floats, values: tuple[Floats, Floats], slopes: tuple[Floats, Floats]
+) -> Floats:
     """Evaluate the cubic with given values and slopes at both ends of a step, at its part t."""
     return (
         values[0] * ((1.0 + 2.0 * t) * (1.0 - t) ** 2)

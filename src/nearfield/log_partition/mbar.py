@@ -18,6 +18,8 @@ from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
 
 from nearfield.log_partition.bonds import BarEstimates
 
+Floats = NDArray[np.float64]
+
 _N_FIRST = 2_500  # about so many draws find a first solution
 _MAX_STEPS = 100
 _MAX_STEP = 3.0  # in log z
@@ -67,7 +69,7 @@ class Mixture:
         """Draws that are enough for a rough answer."""
         return slice(None, None, max(len(self.ratios) // _N_FIRST, 1))
 
-    def _corrected(self, first, weights, penalty: "_Penalty") -> "Solution":
+    def _corrected(self, first: Floats, weights: Floats, penalty: "_Penalty") -> "Solution":
         """Go from log z for some of the draws to that for all."""
         parts = weights.sum(axis=0) / self.counts.sum()
         shifts = np.repeat(first[:, None], weights.shape[1], axis=1)
@@ -148,7 +150,7 @@ class _Penalty(NamedTuple):
         counted[0] += counts.sum() - counted.sum(axis=0)
         return np.maximum(counted, _LEAST_LEFT * counts[:, None])
 
-    def curvature(self, parts, weights, counts) -> NDArray[np.float64]:
+    def curvature(self, parts: Floats, weights: Floats, counts: Floats) -> Floats:
         """Differentiate lambda - the draws that each state has, but for the first state.
 
         `parts`, shape (M, K), are those of the states in the mixture, `counts` their lambda.
@@ -159,7 +161,7 @@ class _Penalty(NamedTuple):
         return np.asarray(_hessian(totals, products) + from_penalty[1:, 1:])
 
 
-def _penalty_from_bar(bar: BarEstimates, counts, guess) -> _Penalty:
+def _penalty_from_bar(bar: BarEstimates, counts: Floats, guess: Floats) -> _Penalty:
     known = bar.is_known
     # A penalty of three standard errors must not be worth more draws than there are.
     variances = np.maximum(bar.variance, _LEAST_VARIANCE / counts)
@@ -180,21 +182,23 @@ class Solution(NamedTuple):
     is_found: bool  # False if log z still moved when the steps ran out
 
 
-def _moments(parts, weights):
+def _moments(parts: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Return how many draws each state has, and the products of their shares in the draws."""
     shares = parts / parts.sum(axis=1, keepdims=True)
     weighted = shares * weights[:, None]
     return weighted.sum(axis=0), weighted.T @ shares
 
 
-def _hessian(totals, products):
+def _hessian(totals: Floats, products: Floats) -> Floats:
     """Return the second derivatives but for the first state."""
     hessian = (np.diag(totals) - products)[1:, 1:]
     hessian[np.diag_indices_from(hessian)] += _RIDGE * totals.sum()
     return hessian
 
 
-def _descend(ratios, counts, weights, shift, value, step):
+def _descend(
+    ratios: Floats, counts: Floats, weights: Floats, shift: Floats, value: float, step: Floats
+) -> tuple[Floats, float]:
     """Make one step of Newton's method, shorter where the objective would rise."""
     step = step * min(1.0, _MAX_STEP / max(np.abs(step).max(), 1e-300))
     for _ in range(30):
@@ -206,8 +210,8 @@ def _descend(ratios, counts, weights, shift, value, step):
     return shift, value
 
 
-def _objective(ratios, counts, weights, shift):
-    return weights @ np.log(ratios @ np.exp(-shift)) + counts @ shift
+def _objective(ratios: Floats, counts: Floats, weights: Floats, shift: Floats) -> float:
+    return float(weights @ np.log(ratios @ np.exp(-shift)) + counts @ shift)
 
 
 def make_mixture(

@@ -1,7 +1,7 @@
 """The pool of draws: labelings drawn at thermodynamic states, as their agreements at all scales."""
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -13,6 +13,9 @@ from nearfield.log_partition.bonds import conditional_and_free_bonds
 from nearfield.log_partition.chains import FieldStack, Schedule, run_chains, stack_fields
 from nearfield.log_partition.scan import labels_at_zero
 from nearfield.log_partition.states import States
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 N_GROUPS = 8
 """Independent groups of draws, each left out in turn for the error."""
@@ -125,7 +128,7 @@ def draw_pool(
         for v in visits
     ]
 
-    def draw_group(stream):
+    def draw_group(stream: np.random.Generator) -> list[NDArray[Any]]:
         parts = []
         for schedule in schedules:
             keys = stream.integers(0, 2**64, dtype=np.uint64, size=1)
@@ -161,8 +164,15 @@ def draw_pool(
 
 
 def _draw_bonds(
-    rng, stack: FieldStack, states: States, row_in_stack, labelings, each, bonds_from, n_jobs
-):
+    rng: np.random.Generator,
+    stack: FieldStack,
+    states: States,
+    row_in_stack: Ints,
+    labelings: NDArray[np.integer],
+    each: Ints,
+    bonds_from: float,
+    n_jobs: int | None,
+) -> tuple[Floats, Floats]:
     """Draw bonds at the states whose log z these tell; nan at all others."""
     is_bonded = ~states.is_rung & (states.stiffness == 0.0)
     is_bonded &= states.betas >= bonds_from
@@ -170,7 +180,7 @@ def _draw_bonds(
     conditional, free = np.full((2, len(each)), np.nan)
     keys = rng.integers(0, 2**64, dtype=np.uint64, size=(len(to_bond), 2))
 
-    def draw(state, keys):
+    def draw(state: int, keys: NDArray[np.uint64]) -> None:
         here = np.flatnonzero(each == state)
         where = stack, row_in_stack[state], states.betas[state]
         bonds = conditional_and_free_bonds(*where, labelings[here], tuple(keys))
@@ -181,7 +191,7 @@ def _draw_bonds(
     return conditional, free
 
 
-def _sweeps_at(visits, states: States, settings: DrawSettings) -> NDArray[np.int64]:
+def _sweeps_at(visits: Ints, states: States, settings: DrawSettings) -> Ints:
     is_new = np.concatenate([[True], np.diff(visits) != 0])
     is_restrained = states.stiffness[visits] > 0.0
     n_settling = settings.n_settling + settings.n_restrained_settling * is_restrained
@@ -210,7 +220,7 @@ class AgreementTable:
         self.scales, self.values = wanted, values
         return values[:, column]
 
-    def _compute(self, labelings, scales):
+    def _compute(self, labelings: NDArray[np.integer], scales: Floats) -> Floats:
         if len(labelings) == 0 or len(scales) == 0:
             return np.empty((len(labelings), len(scales)))
         pairs = PairTable.from_fields([self.family.at(scale) for scale in scales])

@@ -1,13 +1,23 @@
 """Weights that turn draws of a mixture of fields into draws of one field, at many betas."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nearfield._compile import compiled
 from nearfield._vector import exp_of
 
+Floats = NDArray[np.float64]
+
 
 @compiled(fastmath={"contract"})
-def fill_weights(betas, agreements, log_density, weights, log_largest, n_effective):
+def fill_weights(
+    betas: Floats,
+    agreements: Floats,
+    log_density: Floats,
+    weights: Floats,
+    log_largest: Floats,
+    n_effective: Floats,
+) -> None:
     r"""Fill in the weights of all draws at each beta, shape (B, M), the largest of them one.
 
     .. math:: w_{bm} \propto \exp(\beta_b S_m) / D_m, \qquad n_b = (\sum_m w)^2 / \sum_m w^2

@@ -27,6 +27,8 @@ from nearfield.log_partition.interpolant import (
     strictly_ascending,
 )
 
+Floats = NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class ScanSettings:
@@ -159,7 +161,14 @@ def scan_curve(
 class _Scan:
     """One side of a scan: chains, and the points that they have been through."""
 
-    def __init__(self, rng, field: LabelField, stack: FieldStack, is_enough, settings) -> None:
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        field: LabelField,
+        stack: FieldStack,
+        is_enough: IsEnough | None,
+        settings: ScanSettings,
+    ) -> None:
         self.rng, self.field, self.stack = rng, field, stack
         self.is_enough: IsEnough | None = is_enough
         self.settings: ScanSettings = settings
@@ -191,7 +200,9 @@ class _Scan:
         betas, log_z = np.array([point[:2] for point in self.points[start:]]).T
         return self.is_enough is not None and self.is_enough(betas, log_z)
 
-    def _advance(self, labels, last: _Point, beta: float):
+    def _advance(
+        self, labels: NDArray[np.integer], last: _Point, beta: float
+    ) -> NDArray[np.integer]:
         """Go on to beta, or to where a transition has been crossed; return the labels there.
 
         Where the mean agreement jumps the step is halved, until chains that come from below and
@@ -212,12 +223,12 @@ class _Scan:
         self._add(beta, mean, spread)
         return trial
 
-    def _add(self, beta, mean, spread, stiffness=0.0) -> None:
+    def _add(self, beta: float, mean: float, spread: float, stiffness: float = 0.0) -> None:
         last = self.points[-1]
         log_z = last.log_z + 0.5 * (beta - last.beta) * (mean + last.mean)
         self.points.append(_Point(beta, log_z, mean, spread, stiffness))
 
-    def _crosses_to_order(self, labels, last: _Point) -> bool:
+    def _crosses_to_order(self, labels: NDArray[np.integer], last: _Point) -> bool:
         """Tell whether chains from order stay above those from disorder; cross if so."""
         classes = np.arange(len(labels))[:, None] % self.field.n_classes
         ordered = np.broadcast_to(classes, labels.shape).astype(labels.dtype)
@@ -232,7 +243,7 @@ class _Scan:
         smallest = self.settings.smallest_gap * self.largest
         return agreement - other > max(self.settings.jump * spread, smallest)
 
-    def _cross(self, labels, agreement: float) -> bool:
+    def _cross(self, labels: NDArray[np.integer], agreement: float) -> bool:
         """Follow restrained states towards an agreement of the ordered phase.
 
         They end past the middle of the way, where chains without a restraint stay. False, with
@@ -283,7 +294,7 @@ class _Scan:
         self.crossings.append((first, len(self.points)))
         return True
 
-    def _stays(self, labels, point: _Point) -> bool:
+    def _stays(self, labels: NDArray[np.integer], point: _Point) -> bool:
         """Tell whether all chains stay near a point without its restraint.
 
         At the top of a barrier they leave it, on both sides, so that their mean need not move.
@@ -295,7 +306,9 @@ class _Scan:
         off = np.abs(agreements.mean(axis=1) - point.mean)
         return bool(off.max() < settings.jump * point.spread)
 
-    def _moments(self, labels, beta, **counts):
+    def _moments(
+        self, labels: NDArray[np.integer], beta: float, **counts: int
+    ) -> tuple[float, float, float]:
         """Mean, spread and, of chain means, the largest of the agreement.
 
         The spread is the standard deviation, without the highest chain where that is above all
@@ -311,14 +324,14 @@ class _Scan:
 
     def _agreements(
         self,
-        labels,
-        beta,
-        stiffness=0.0,
-        centre=0.0,
+        labels: NDArray[np.integer],
+        beta: float,
+        stiffness: float = 0.0,
+        centre: float = 0.0,
         *,
-        n_settling=None,
-        n_recorded=None,
-    ):
+        n_settling: int | None = None,
+        n_recorded: int | None = None,
+    ) -> NDArray[np.float64]:
         """Run the chains at one state; give their agreements, shape (n_chains, n_recorded)."""
         n_settling = self.settings.n_settling if n_settling is None else n_settling
         n_recorded = self.settings.n_recorded if n_recorded is None else n_recorded
@@ -376,7 +389,7 @@ def _widths(stiffness: NDArray[np.float64], spreads: NDArray[np.float64]) -> NDA
     return np.where(stiffness > 0.0, widths, np.clip(spreads, 0.5 * widths, 2.0 * widths))
 
 
-def _evenly_restrained(betas, log_z, means, widths) -> Gap:
+def _evenly_restrained(betas: Floats, log_z: Floats, means: Floats, widths: Floats) -> Gap:
     """Place restrained states through a gap, about one width apart."""
     means = means + 1e-9 * np.arange(len(means))  # ascending, for the interpolation
     steps = 2.0 * np.diff(means) / (widths[1:] + widths[:-1])
@@ -389,7 +402,13 @@ def _evenly_restrained(betas, log_z, means, widths) -> Gap:
     return Gap(at_betas, at_log_z, centres, at_widths**-2.0, low, high)
 
 
-def _metastable_part(betas, means, turns, branches, settings) -> slice | None:
+def _metastable_part(
+    betas: Floats,
+    means: Floats,
+    turns: list[tuple[int, int]],
+    branches: list[LogPartition],
+    settings: ScanSettings,
+) -> slice | None:
     """Return the points between the lowest beta of order and the highest of disorder, or None."""
     barriers = []
     for (highest, lowest), pair in zip(turns, pairwise(branches), strict=True):
@@ -406,7 +425,7 @@ def _metastable_part(betas, means, turns, branches, settings) -> slice | None:
     return slice(before[-1] if len(before) else 0, after[0] + 1 if len(after) else len(betas))
 
 
-def _joined(crossings: list[tuple[int, int]], settings) -> list[tuple[int, int]]:
+def _joined(crossings: list[tuple[int, int]], settings: ScanSettings) -> list[tuple[int, int]]:
     """Join crossings that follow each other with a few points between them."""
     joined: list[tuple[int, int]] = []
     for first, after in crossings:
@@ -431,7 +450,9 @@ def _backbend(betas: NDArray[np.float64], first: int, after: int) -> tuple[int, 
     return first + highest, first + max(lowest, highest + 1 if highest + 1 < len(part) else highest)
 
 
-def labels_at_zero(rng, field: LabelField, n_labelings: int) -> NDArray[np.integer]:
+def labels_at_zero(
+    rng: np.random.Generator, field: LabelField, n_labelings: int
+) -> NDArray[np.integer]:
     """Draw labelings at beta = 0, where all labels are independent."""
     dtype = np.int8 if field.n_classes <= 127 else np.int16
     size = n_labelings, field.n_points
@@ -479,11 +500,11 @@ def _gap_between(first: Gap, second: Gap, share: float) -> Gap:
     part = _part_of_way(nearest)
     shares = 1.0 - share, share
 
-    def mixed(values_of):
-        values = (np.interp(part, _part_of_way(gap), values_of(gap)) for gap in (first, second))
-        return sum(s * v for s, v in zip(shares, values, strict=True))
+    def mixed(column: int) -> Floats:
+        values = (np.interp(part, _part_of_way(gap), gap[column]) for gap in (first, second))
+        return np.asarray(sum(s * v for s, v in zip(shares, values, strict=True)))
 
-    betas, log_z, agreements = (mixed(lambda gap, c=c: gap[c]) for c in range(3))
+    betas, log_z, agreements = (mixed(column) for column in range(3))
     inner = betas[1:-1]
     return Gap(betas, log_z, agreements, nearest.stiffness, inner.min(), inner.max())
 

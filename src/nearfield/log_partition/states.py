@@ -17,7 +17,7 @@ class Placed(NamedTuple):
     stiffness: NDArray[np.float64]
     centres: NDArray[np.float64]
 
-    def part(self, index) -> "Placed":
+    def part(self, index: slice | NDArray[np.int64] | NDArray[np.bool_]) -> "Placed":
         """Take some of the states."""
         return Placed(*(values[index] for values in self))
 

@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 from nearfield._compile import compiled
 from nearfield._vector import exp_of
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
 _LEAST, _MOST = 0.1, 3.0  # bounds of a weight: no draw may dominate or count against
 _SHRINKAGE = 10.0  # effective draws at which half of the regression is used
 _FROZEN = 1e-9  # a control variate with a smaller standard deviation is left out
@@ -24,7 +27,16 @@ _RIDGE = 1e-5  # of its variance: two control variates may be the same
 
 
 @compiled(fastmath={"contract"})
-def fill_stein(external_field, tilt, stiffness, labels, support, other_support, scratch, stein):
+def fill_stein(
+    external_field: Floats,
+    tilt: float,
+    stiffness: float,
+    labels: Ints,
+    support: Floats,
+    other_support: Floats,
+    scratch: Floats,
+    stein: Floats,
+) -> None:
     """Fill in L of the agreement of the sampled field and of another one, shape (2,).
 
     Parameters
@@ -105,7 +117,7 @@ def regression_weights(
     return weights * (counts / np.maximum(totals, 1e-300))[states]
 
 
-def _shrinkage(states, steins, spreads) -> NDArray[np.float64]:
+def _shrinkage(states: Ints, steins: Floats, spreads: Floats) -> Floats:
     """How much of the regression to use: less where few draws carry most of the variance."""
     squares = ((steins / spreads[states]) ** 2).sum(axis=1)
     terms = np.stack([squares, squares**2], axis=1)
@@ -114,7 +126,9 @@ def _shrinkage(states, steins, spreads) -> NDArray[np.float64]:
     return n_effective / (n_effective + _SHRINKAGE)
 
 
-def _moments(states, groups, steins, n_states):
+def _moments(
+    states: Ints, groups: Ints, steins: Floats, n_states: int
+) -> tuple[Floats, Floats, Floats]:
     """Count, mean and covariance at each state, of all draws and without each group."""
     n_steins, n_groups = steins.shape[1], int(groups.max()) + 1
     cells = states * n_groups + groups
@@ -130,6 +144,6 @@ def _moments(states, groups, steins, n_states):
     return counts, means, squares - means[..., :, None] * means[..., None, :]
 
 
-def _sum_by_state(states, terms, n_states):
+def _sum_by_state(states: Ints, terms: Floats, n_states: int) -> Floats:
     """Add up terms, shape (M, T), by state."""
     return np.stack([np.bincount(states, term, n_states) for term in terms.T], axis=1)

@@ -13,16 +13,17 @@ from sklearn.base import BaseEstimator
 from nearfield import __version__
 from nearfield._archive import Archive, pack, unpack
 from nearfield._files import replace_file
+from nearfield.persistence._classifier import Classifier
 from nearfield.persistence._estimators import ESTIMATOR
 from nearfield.persistence._schema import Reader, Writer, ask
 
-__all__ = ["load", "save"]
+__all__ = ["Classifier", "load", "save"]
 
 _FORMAT = "nearfield model"
 _VERSION = 1
 
 
-def save(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
+def save(estimator: BaseEstimator | Classifier, path: str | os.PathLike[str]) -> None:
     """Save a model, alone or in a pipeline of scikit-learn, to a file.
 
     At any moment the file is the old one or the new one, whole.
@@ -76,7 +77,7 @@ def save(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     replace_file(path, pack(header, writer.arrays))
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str]) -> Classifier:
     """Load a model that `save` wrote.
 
     On one machine its predictions are the same bit for bit. No code of the file runs, and every

@@ -1,7 +1,7 @@
 """A map of the predicted classes, or of the doubt about them, over two features."""
 
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -61,7 +61,7 @@ class ClassMapDisplay:
         y: ArrayLike | None = None,
         *,
         features: tuple[Any, Any] = (0, 1),
-        response: str = "probability",
+        response: Literal["probability", "entropy"] = "probability",
         grid_resolution: int = 100,
         ax: Any = None,
         **kwargs: Any,
@@ -118,7 +118,7 @@ class ClassMapDisplay:
         *,
         classes: ArrayLike | None = None,
         feature_names: tuple[str, str] = ("feature 0", "feature 1"),
-        response: str = "probability",
+        response: Literal["probability", "entropy"] = "probability",
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
@@ -149,7 +149,13 @@ class ClassMapDisplay:
         """The entropy of the class probabilities in units of log G, shape (n_y, n_x)."""
         return entr(self.probabilities).sum(axis=2) / np.log(len(self.classes))
 
-    def plot(self, *, response: str = "probability", ax: Any = None, **kwargs: Any) -> Self:
+    def plot(
+        self,
+        *,
+        response: Literal["probability", "entropy"] = "probability",
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
         """Draw, into `ax` if it is given; keywords go to `matplotlib.axes.Axes.pcolormesh`."""
         if response not in RESPONSES:
             raise ValueError(

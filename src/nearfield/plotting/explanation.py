@@ -1,7 +1,7 @@
 """Which features made a prediction what it is."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +50,7 @@ class ExplanationDisplay:
         estimator: Any,
         X: Any,
         *,
-        kind: str = "auto",
+        kind: Literal["auto", "bars", "spectrum"] = "auto",
         n_features: int = 12,
         ax: Any = None,
         **kwargs: Any,
@@ -82,7 +82,12 @@ class ExplanationDisplay:
         return display.plot(kind=kind, n_features=n_features, ax=ax, **kwargs)
 
     def plot(
-        self, *, kind: str = "auto", n_features: int = 12, ax: Any = None, **kwargs: Any
+        self,
+        *,
+        kind: Literal["auto", "bars", "spectrum"] = "auto",
+        n_features: int = 12,
+        ax: Any = None,
+        **kwargs: Any,
     ) -> Self:
         """Draw, into `ax` if it is given.
 

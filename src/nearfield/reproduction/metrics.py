@@ -55,7 +55,9 @@ def predictive_entropy(probabilities: ArrayLike) -> NDArray[np.float64]:
     return -(p * np.log(np.maximum(p, SMALLEST))).sum(axis=1)
 
 
-def _checked(probabilities, labels) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _checked(
+    probabilities: ArrayLike, labels: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     p = np.asarray(probabilities, dtype=np.float64)
     y = np.asarray(labels)
     if p.ndim != 2 or y.shape != p.shape[:1] or len(y) == 0:

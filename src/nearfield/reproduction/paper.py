@@ -1,12 +1,18 @@
 """What the paper prints: its tables and settings, and why our figures may differ."""
 
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from nearfield.field import KernelName
 
 METHODS: Final = ("k-nn", "d-nn1", "d-nn2", "d-nn3")
 """The columns of its Table 2."""
 
-KERNELS: Final = MappingProxyType({"d-nn1": "gaussian", "d-nn2": "radius", "d-nn3": "exponential"})
+KERNELS: Final[Mapping[str, "KernelName"]] = MappingProxyType(
+    {"d-nn1": "gaussian", "d-nn2": "radius", "d-nn3": "exponential"}
+)
 
 BENCHMARKS: Final = ("pima", "glass", "iris", "crabs", "wine", "olive")
 """The data sets of Tables 1 and 2, in the paper's order."""

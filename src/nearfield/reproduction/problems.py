@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import Bunch
 
 from nearfield import datasets
 from nearfield.reproduction.paper import OLIVE_OIL_TRAIN, TRAIN_SHARE
@@ -23,7 +24,7 @@ class Problem(NamedTuple):
     test_labels: NDArray[np.int64]
 
 
-def load(name: str, data_home: DataHome = None):
+def load(name: str, data_home: DataHome = None) -> Bunch:
     """Load a data set as a Bunch; FileNotFoundError for spectra that are not in the folder."""
     if name == "meat":
         return datasets.load_meat(data_home)

@@ -17,7 +17,7 @@ _UNIT_OF_53_BITS = 2.0**-53
 
 
 @compilable(inline="always")
-def uniform_at(key, position):
+def uniform_at(key: np.uint64, position: int | np.uint64) -> float:
     """Return the uniform number of the open interval (0, 1) at a position of a key's stream."""
     bits = key + np.uint64(position) * _GOLDEN_GAMMA
     bits = (bits ^ (bits >> _SHIFT_30)) * _MIX_1

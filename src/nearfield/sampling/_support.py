@@ -5,6 +5,7 @@ left of the total coupling. A change of label then touches one row or two, so tw
 half of what storing both would. A label that stays costs nothing.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 from nearfield._compile import compilable, overload, types
 from nearfield.field import LabelField
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+CsrArrays = tuple[Floats, NDArray[np.int32], NDArray[np.int32]]
+"""The data, the indices and the row pointers of a sparse matrix."""
 
-def coupling_arrays(field: LabelField, factor: float = 1.0) -> Any:
+Coupling = Floats | CsrArrays
+"""A matrix, shape (n, n), or the three arrays of a CSR one."""
+
+
+def coupling_arrays(field: LabelField, factor: float = 1.0) -> Coupling:
     """Give the coupling as the kernels take it: a matrix, or the three arrays of a CSR one.
 
     It is multiplied by a factor, such as beta: a kernel that adds rows of it need not do that.
@@ -39,36 +48,36 @@ def stored_support(field: LabelField, labels: NDArray[np.int64]) -> NDArray[np.f
     return np.ascontiguousarray(field.support(labels)[:, 1:].T)
 
 
-def add_coupling(coupling, i, sign, support, row):
+def add_coupling(coupling: Coupling, i: int, sign: float, support: Floats, row: int) -> None:
     """Add `sign` times row i of the coupling to one row of the stored support."""
-    _add = _add_sparse if isinstance(coupling, tuple) else _add_dense
+    _add: Callable[..., None] = _add_sparse if isinstance(coupling, tuple) else _add_dense
     _add(coupling, i, sign, support, row)
 
 
-def _add_dense(coupling, i, sign, support, row):
+def _add_dense(coupling: Floats, i: int, sign: float, support: Floats, row: int) -> None:
     for j in range(support.shape[1]):
         support[row, j] += sign * coupling[i, j]
 
 
-def _add_sparse(coupling, i, sign, support, row):
+def _add_sparse(coupling: CsrArrays, i: int, sign: float, support: Floats, row: int) -> None:
     data, indices, indptr = coupling
     for position in range(indptr[i], indptr[i + 1]):
         support[row, indices[position]] += sign * data[position]
 
 
-def move_coupling(coupling, i, support, old, new):
+def move_coupling(coupling: Coupling, i: int, support: Floats, old: int, new: int) -> None:
     """Take row i of the coupling from one row of the support and add it to another, in one go."""
-    _move = _move_sparse if isinstance(coupling, tuple) else _move_dense
+    _move: Callable[..., None] = _move_sparse if isinstance(coupling, tuple) else _move_dense
     _move(coupling, i, support, old, new)
 
 
-def _move_dense(coupling, i, support, old, new):
+def _move_dense(coupling: Floats, i: int, support: Floats, old: int, new: int) -> None:
     for j in range(support.shape[1]):
         support[old, j] -= coupling[i, j]
         support[new, j] += coupling[i, j]
 
 
-def _move_sparse(coupling, i, support, old, new):
+def _move_sparse(coupling: CsrArrays, i: int, support: Floats, old: int, new: int) -> None:
     data, indices, indptr = coupling
     for position in range(indptr[i], indptr[i + 1]):
         support[old, indices[position]] -= data[position]
@@ -76,17 +85,21 @@ def _move_sparse(coupling, i, support, old, new):
 
 
 @overload(move_coupling, inline="always")
-def _compile_move_coupling(coupling, i, support, old, new):
+def _compile_move_coupling(
+    coupling: Any, i: Any, support: Any, old: Any, new: Any
+) -> Callable[..., None]:
     return _move_sparse if isinstance(coupling, types.BaseTuple) else _move_dense
 
 
 @overload(add_coupling, inline="always")
-def _compile_add_coupling(coupling, i, sign, support, row):
+def _compile_add_coupling(
+    coupling: Any, i: Any, sign: Any, support: Any, row: Any
+) -> Callable[..., None]:
     return _add_sparse if isinstance(coupling, types.BaseTuple) else _add_dense
 
 
 @compilable(inline="always")
-def move_label(coupling, support, labels, i, new):
+def move_label(coupling: Coupling, support: Floats, labels: Ints, i: int, new: int) -> None:
     """Change one label and the support that hangs on it."""
     old = labels[i]
     labels[i] = new

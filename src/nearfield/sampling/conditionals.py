@@ -3,16 +3,19 @@
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nearfield._compile import compiled
 from nearfield._vector import exp_of
+
+Floats = NDArray[np.float64]
 
 _LARGEST_EXPONENT = 700.0  # exp(-700) is as good as never
 _LARGE = 1e150  # two numbers below have a product that is a number
 
 
 @compiled(fastmath={"contract"})
-def log_pseudolikelihoods(betas, gains, offsets, values):
+def log_pseudolikelihoods(betas: Floats, gains: Floats, offsets: Floats, values: Floats) -> None:
     r"""Fill in `values`, shape (B,).
 
     .. math:: -\sum_i \log\Big(1 + \sum_g \exp(o_{gi} + \beta g_{gi})\Big)

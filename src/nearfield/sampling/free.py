@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nearfield._compile import compiled
 from nearfield.field import LabelField
-from nearfield.sampling._support import add_coupling, coupling_arrays
+from nearfield.sampling._support import Coupling, add_coupling, coupling_arrays
 from nearfield.sampling.gibbs import class_sweeps
 from nearfield.sampling.swendsen_wang import (
     fill_bond_probabilities,
@@ -17,6 +17,9 @@ from nearfield.sampling.swendsen_wang import (
     move_clusters,
     split_bonds,
 )
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 def draw_free_labels(
@@ -59,7 +62,13 @@ def draw_free_labels(
 
 
 @compiled
-def free_sweeps(coupling, site_fields, has_clusters, labels, keys):
+def free_sweeps(
+    coupling: Coupling,
+    site_fields: Floats,
+    has_clusters: bool,
+    labels: Ints,
+    keys: NDArray[np.uint64],
+) -> None:
     """Move clusters, then single labels, once a key, changing `labels` in place.
 
     Parameters

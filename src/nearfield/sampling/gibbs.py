@@ -11,15 +11,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nearfield._checks import Rng, check_beta, check_generator, check_whole
-from nearfield._compile import compilable, compiled
+from nearfield._compile import Kernel, compilable, compiled
 from nearfield.field import LabelField
 from nearfield.sampling._random import draw_key, uniform_at
 from nearfield.sampling._support import (
+    Coupling,
     add_coupling,
     coupling_arrays,
     move_coupling,
     starting_labels,
 )
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 # Helpers are inlined before compilation (inline="always"): a call would count array references,
 # which costs more than a site that stays.
@@ -93,7 +97,9 @@ def draw_labels(
     return labels
 
 
-def kernel_of(field: LabelField, beta: float, labels: NDArray[np.int64]):
+def kernel_of(
+    field: LabelField, beta: float, labels: NDArray[np.int64]
+) -> tuple[Kernel[[Coupling, Floats, Ints, np.uint64, int], None], tuple[Coupling, Floats, Ints]]:
     """Choose the kernel for a number of classes; give it and its arguments up to the labels."""
     log_weights = field.external_field[:, None] + beta * field.support(labels).T
     if field.n_classes == 2:
@@ -103,7 +109,9 @@ def kernel_of(field: LabelField, beta: float, labels: NDArray[np.int64]):
 
 
 @compiled
-def two_class_sweeps(coupling, log_odds, labels, key, n_sweeps):
+def two_class_sweeps(
+    coupling: Coupling, log_odds: Floats, labels: Ints, key: np.uint64, n_sweeps: int
+) -> None:
     """Sweep over all sites `n_sweeps` times, changing `labels` and `log_odds` in place.
 
     Parameters
@@ -133,7 +141,9 @@ def two_class_sweeps(coupling, log_odds, labels, key, n_sweeps):
 
 
 @compiled
-def class_sweeps(coupling, log_weights, labels, key, n_sweeps):
+def class_sweeps(
+    coupling: Coupling, log_weights: Floats, labels: Ints, key: np.uint64, n_sweeps: int
+) -> None:
     """Sweep over all sites `n_sweeps` times, changing `labels` and `log_weights` in place.
 
     Parameters
@@ -166,14 +176,14 @@ def class_sweeps(coupling, log_weights, labels, key, n_sweeps):
 
 
 @compilable(inline="always")
-def upper_logit(uniform):
+def upper_logit(uniform: float) -> float:
     """Return an upper bound of logit(u), from a table."""
     cell = np.uint64(np.int64(uniform * _N_CELLS))
     return _LOGITS[cell + np.uint64(1)]
 
 
 @compilable(inline="always")
-def two_largest(log_weights, i):
+def two_largest(log_weights: Floats, i: int) -> tuple[float, float]:
     """Find the two largest log weights at a site."""
     largest, second = log_weights[0, i], -np.inf
     for g in range(1, log_weights.shape[0]):
@@ -184,7 +194,9 @@ def two_largest(log_weights, i):
 
 
 @compilable(inline="always")
-def draw_class_at(log_weights, i, cumulative, largest, current, uniform):
+def draw_class_at(
+    log_weights: Floats, i: int, cumulative: Floats, largest: float, current: int, uniform: float
+) -> int:
     """Draw a class at a site as `draw_class` does, by close bounds of exp where they decide.
 
     `cumulative` is room for one number a class.
@@ -213,7 +225,7 @@ def draw_class_at(log_weights, i, cumulative, largest, current, uniform):
 
 
 @compilable(inline="always")
-def draw_class(log_weights, current, uniform):
+def draw_class(log_weights: Floats, current: int, uniform: float) -> int:
     """Draw a class by inversion, from the current one on: it stays if u is below its probability.
 
     Overwrites the log weights with the weights. Classes are counted, not branched on: a

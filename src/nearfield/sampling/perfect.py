@@ -10,7 +10,10 @@ from nearfield._checks import Rng, check_beta, check_generator, check_whole
 from nearfield._compile import compilable, compiled
 from nearfield.field import LabelField
 from nearfield.sampling._random import draw_key, uniform_at
-from nearfield.sampling._support import coupling_arrays, move_label, stored_support
+from nearfield.sampling._support import Coupling, coupling_arrays, move_label, stored_support
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 class PerfectDraw(NamedTuple):
@@ -92,7 +95,9 @@ def draw_labels_perfect(
     )
 
 
-def _run_from_the_past(field, beta, key, n_sweeps):
+def _run_from_the_past(
+    field: LabelField, beta: float, key: np.uint64, n_sweeps: int
+) -> tuple[Ints, int]:
     lower = np.zeros(field.n_points, dtype=np.int64)
     upper = np.ones(field.n_points, dtype=np.int64)
     n_different = coupled_sweeps(
@@ -112,17 +117,17 @@ def _run_from_the_past(field, beta, key, n_sweeps):
 
 @compiled
 def coupled_sweeps(
-    coupling,
-    total_coupling,
-    external_field,
-    beta,
-    lower,
-    upper,
-    lower_support,
-    upper_support,
-    key,
-    n_sweeps,
-):
+    coupling: Coupling,
+    total_coupling: Floats,
+    external_field: Floats,
+    beta: float,
+    lower: Ints,
+    upper: Ints,
+    lower_support: Floats,
+    upper_support: Floats,
+    key: np.uint64,
+    n_sweeps: int,
+) -> int:
     """Run both chains from `n_sweeps` in the past to time zero; return how many labels differ.
 
     Once they have met only the lower one goes on, so that rounding cannot part them again.
@@ -147,7 +152,16 @@ def coupled_sweeps(
 
 
 @compilable
-def set_label(coupling, total_coupling, external_field, beta, labels, support, i, uniform):
+def set_label(
+    coupling: Coupling,
+    total_coupling: Floats,
+    external_field: Floats,
+    beta: float,
+    labels: Ints,
+    support: Floats,
+    i: int,
+    uniform: float,
+) -> None:
     """Draw one of two labels, rising with the support of class 1 whatever the current label is."""
     log_odds = (
         external_field[1] - external_field[0] + beta * (2.0 * support[0, i] - total_coupling[i])

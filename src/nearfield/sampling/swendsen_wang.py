@@ -5,6 +5,8 @@ not with each other, do not merge label by label. Cluster moves merge them.
 """
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +16,14 @@ from nearfield._compile import compilable, compiled, overload, types
 from nearfield._vector import exp_of
 from nearfield.field import LabelField
 from nearfield.sampling._random import draw_key, uniform_at
-from nearfield.sampling._support import coupling_arrays, starting_labels
+from nearfield.sampling._support import Coupling, CsrArrays, coupling_arrays, starting_labels
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+StrongBonds = tuple[NDArray[np.int32], Floats]  # the points of each, shape (P, 2), and a number
+WeakBonds = tuple[Floats, NDArray[np.int32], NDArray[np.int32], float]
+"""Cumulative couplings, the points of each bond, an index of the former, and their total."""
+Room = tuple[NDArray[np.uint32], NDArray[np.uint32], Ints, Floats]
 
 STRONG = 0.1
 """Bonds of a larger strength, beta times the coupling, are visited one by one."""
@@ -81,7 +90,15 @@ def draw_labels_cluster(
 
 
 @compiled
-def cluster_sweeps(coupling, external_field, beta, labels, key, n_sweeps, is_start):
+def cluster_sweeps(
+    coupling: Coupling,
+    external_field: Floats,
+    beta: float,
+    labels: Ints,
+    key: np.uint64,
+    n_sweeps: int,
+    is_start: bool,
+) -> None:
     r"""Open bonds and recolour clusters `n_sweeps` times, changing `labels` in place.
 
     With `is_start` a first sweep makes the starting labels: all points are taken to agree, and
@@ -106,7 +123,7 @@ def cluster_sweeps(coupling, external_field, beta, labels, key, n_sweeps, is_sta
 
 
 @compilable
-def make_room(n_points, n_classes, n_strong):
+def make_room(n_points: int, n_classes: int, n_strong: int) -> Room:
     """Make the arrays that `move_clusters` overwrites."""
     return (
         np.empty(n_points, dtype=np.uint32),
@@ -117,7 +134,16 @@ def make_room(n_points, n_classes, n_strong):
 
 
 @compilable
-def move_clusters(strong, weak, rate, site_fields, labels, room, key, n_used):
+def move_clusters(
+    strong: StrongBonds,
+    weak: WeakBonds,
+    rate: float,
+    site_fields: Floats,
+    labels: Ints,
+    room: Room,
+    key: np.uint64,
+    n_used: np.uint64,
+) -> np.uint64:
     """Open bonds of points that agree, and draw a class for each cluster; change `labels`.
 
     Parameters
@@ -142,7 +168,15 @@ def move_clusters(strong, weak, rate, site_fields, labels, room, key, n_used):
 
 
 @compilable
-def recolour(site_fields, labels, parents, classes, cluster_fields, key, n_used):
+def recolour(
+    site_fields: Floats,
+    labels: Ints,
+    parents: NDArray[np.uint32],
+    classes: Ints,
+    cluster_fields: Floats,
+    key: np.uint64,
+    n_used: np.uint64,
+) -> np.uint64:
     """Draw a class for each cluster, by the sum of its sites' fields."""
     n_points, n_classes = cluster_fields.shape
     is_even = site_fields.shape[0] == 1
@@ -170,7 +204,7 @@ def recolour(site_fields, labels, parents, classes, cluster_fields, key, n_used)
 
 
 @compilable
-def split_bonds(coupling, beta, n_points):
+def split_bonds(coupling: Coupling, beta: float, n_points: int) -> tuple[StrongBonds, WeakBonds]:
     """Split the bonds with a coupling above zero into strong and weak ones.
 
     Returns the points and couplings of the strong bonds; and of the weak ones the cumulative
@@ -200,7 +234,7 @@ def split_bonds(coupling, beta, n_points):
 
 
 @compiled
-def index_cumulative(cumulative):
+def index_cumulative(cumulative: Floats) -> NDArray[np.int32]:
     """Index cumulative couplings: the bond in which each of equal cells begins."""
     n_pairs = cumulative.shape[0]
     begins = np.empty(n_pairs // _BONDS_PER_CELL + 2, dtype=np.int32)
@@ -214,25 +248,25 @@ def index_cumulative(cumulative):
     return begins
 
 
-def count_bonds(coupling):
+def count_bonds(coupling: Coupling) -> int:
     """Return an upper bound of the number of bonds."""
     return len(coupling[0]) if isinstance(coupling, tuple) else coupling.size // 2
 
 
-def couplings_before(coupling, i, values, others):
+def couplings_before(coupling: Coupling, i: int, values: Floats, others: Ints) -> int:
     """Copy the couplings of a point to those before it, and their numbers; return how many."""
-    _copy = _copy_sparse if isinstance(coupling, tuple) else _copy_dense
+    _copy: Callable[..., int] = _copy_sparse if isinstance(coupling, tuple) else _copy_dense
     return _copy(coupling, i, values, others)
 
 
-def _copy_dense(coupling, i, values, others):
+def _copy_dense(coupling: Floats, i: int, values: Floats, others: Ints) -> int:
     for j in range(i):
         values[j] = coupling[i, j]
         others[j] = j
     return i
 
 
-def _copy_sparse(coupling, i, values, others):
+def _copy_sparse(coupling: CsrArrays, i: int, values: Floats, others: Ints) -> int:
     data, indices, indptr = coupling
     n_before = 0
     for entry in range(indptr[i], indptr[i + 1]):
@@ -243,19 +277,23 @@ def _copy_sparse(coupling, i, values, others):
 
 
 @overload(count_bonds)
-def _compile_count_pairs(coupling):
+def _compile_count_pairs(coupling: Any) -> Callable[[Any], int]:
     if isinstance(coupling, types.BaseTuple):
         return lambda coupling: coupling[0].size
     return lambda coupling: coupling.size // 2
 
 
 @overload(couplings_before)
-def _compile_couplings_before(coupling, i, values, others):
+def _compile_couplings_before(
+    coupling: Any, i: Any, values: Any, others: Any
+) -> Callable[..., int]:
     return _copy_sparse if isinstance(coupling, types.BaseTuple) else _copy_dense
 
 
 @compilable
-def fill_bond_probabilities(couplings, beta, discount, share, probabilities):
+def fill_bond_probabilities(
+    couplings: Floats, beta: float, discount: float, share: float, probabilities: Floats
+) -> None:
     """Fill in the probability that the bond of two points that agree is open."""
     for pair in range(couplings.shape[0]):
         strength = beta * couplings[pair]
@@ -265,7 +303,15 @@ def fill_bond_probabilities(couplings, beta, discount, share, probabilities):
 
 
 @compilable(inline="always")
-def open_strong_bonds(pairs, probabilities, labels, parents, opened, key, n_used):
+def open_strong_bonds(
+    pairs: NDArray[np.int32],
+    probabilities: Floats,
+    labels: Ints,
+    parents: NDArray[np.uint32],
+    opened: NDArray[np.uint32],
+    key: np.uint64,
+    n_used: np.uint64,
+) -> np.uint64:
     """Open strong bonds one by one; return the next unused position of the stream.
 
     `opened` is scratch space for the points of all bonds.
@@ -282,7 +328,14 @@ def open_strong_bonds(pairs, probabilities, labels, parents, opened, key, n_used
 
 
 @compilable(inline="always")
-def open_weak_bonds(bonds, rate, labels, parents, key, n_used):
+def open_weak_bonds(
+    bonds: WeakBonds,
+    rate: float,
+    labels: Ints,
+    parents: NDArray[np.uint32],
+    key: np.uint64,
+    n_used: np.uint64,
+) -> np.uint64:
     """Open weak bonds without visiting each.
 
     Along the cumulative couplings, events of a Poisson process have the rate beta. A bond is open
@@ -310,7 +363,7 @@ def open_weak_bonds(bonds, rate, labels, parents, key, n_used):
 
 
 @compilable(inline="always")
-def first_above(values, start, end, place):
+def first_above(values: Floats, start: int, end: int, place: float) -> int:
     """Return the first position from start on whose value, of rising ones, is above a place."""
     while start < end:
         middle = (start + end) // 2
@@ -322,7 +375,7 @@ def first_above(values, start, end, place):
 
 
 @compilable(inline="always")
-def join_clusters(parents, i, j):
+def join_clusters(parents: NDArray[np.uint32], i: int | np.uint32, j: int | np.uint32) -> None:
     """Merge the clusters of two points."""
     if parents[i] != parents[j]:
         root = find_root(parents, parents[j])
@@ -331,7 +384,7 @@ def join_clusters(parents, i, j):
 
 
 @compilable
-def find_root(parents, i):
+def find_root(parents: NDArray[np.uint32], i: int) -> int:
     """Find the root of a point's cluster, with path halving."""
     while parents[i] != i:
         parents[i] = parents[parents[i]]
@@ -340,7 +393,7 @@ def find_root(parents, i):
 
 
 @compilable
-def draw_by_weight(log_weights, uniform):
+def draw_by_weight(log_weights: Floats, uniform: float) -> int:
     """Draw a class by inversion, g with probability proportional to exp(log weight)."""
     n_classes = log_weights.shape[0]
     largest = log_weights.max()

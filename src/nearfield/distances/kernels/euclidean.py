@@ -2,11 +2,16 @@
 
 import math
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nearfield._compile import compiled
+
+Floats = NDArray[np.float64]
 
 
 @compiled
-def euclidean_rows(new_points, columns, distances):
+def euclidean_rows(new_points: Floats, columns: Floats, distances: Floats) -> None:
     """Fill in the distance from each new point to each point.
 
     Parameters
@@ -29,7 +34,9 @@ def euclidean_rows(new_points, columns, distances):
 
 
 @compiled(fastmath={"contract"})
-def add_squares(first, first_values, second, second_values, row):
+def add_squares(
+    first: float, first_values: Floats, second: float, second_values: Floats, row: Floats
+) -> None:
     """Add the squared differences of two features."""
     for j in range(row.shape[0]):
         first_gap, second_gap = first - first_values[j], second - second_values[j]
@@ -37,7 +44,7 @@ def add_squares(first, first_values, second, second_values, row):
 
 
 @compiled(fastmath={"contract"})
-def add_square(value, values, row):
+def add_square(value: float, values: Floats, row: Floats) -> None:
     """Add the squared differences of a feature."""
     for j in range(row.shape[0]):
         gap = value - values[j]
@@ -45,7 +52,7 @@ def add_square(value, values, row):
 
 
 @compiled
-def take_roots(row):
+def take_roots(row: Floats) -> None:
     """Replace squares by their roots."""
     for j in range(row.shape[0]):
         row[j] = math.sqrt(row[j])

@@ -20,6 +20,10 @@ from nearfield.distances.kernels.scaled_field import (
     weigh_neighbors,
 )
 
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
 
 class CompiledObjective(ScaleObjective):
     """Minus the penalised log pseudolikelihood of scales, compiled."""
@@ -72,19 +76,19 @@ class CompiledObjective(ScaleObjective):
 
 @compiled
 def penalized_field(
-    points,
-    labels,
-    class_starts,
-    shares,
-    independence,
-    precisions,
-    log_length,
-    parameters,
-    gradient,
-):
+    points: Singles,
+    labels: Ints,
+    class_starts: Ints,
+    shares: Floats,
+    independence: Floats,
+    precisions: Floats,
+    log_length: float,
+    parameters: Floats,
+    gradient: Floats,
+) -> float:
     """Evaluate the objective and fill in its gradient: the compiled `ScaleObjective`."""
     n_features, n_parameters = shares.shape[0], precisions.shape[0]
-    beta = min(max(np.exp(parameters[n_parameters]), MIN_BETA), MAX_BETA)
+    beta = min(max(float(np.exp(parameters[n_parameters])), MIN_BETA), MAX_BETA)
     scales = np.empty(n_features)
     fill_scales(parameters, shares, independence, scales)
     factors = np.empty(n_features, dtype=np.float32)
@@ -110,7 +114,7 @@ def penalized_field(
 
 
 @compilable
-def fill_scales(parameters, shares, independence, scales):
+def fill_scales(parameters: Floats, shares: Floats, independence: Floats, scales: Floats) -> None:
     """Turn free parameters into scales that leave the mean squared distance as it was."""
     n_features = shares.shape[0]
     top = -np.inf
@@ -127,7 +131,14 @@ def fill_scales(parameters, shares, independence, scales):
 
 
 @compilable
-def field_slopes(points, labels, class_starts, factors, beta, by_scale):
+def field_slopes(
+    points: Singles,
+    labels: Ints,
+    class_starts: Ints,
+    factors: Singles,
+    beta: float,
+    by_scale: Floats,
+) -> tuple[float, float]:
     r"""Evaluate the log pseudolikelihood and its slopes in the log scales and in beta.
 
     With the residual :math:`e_{ig} = 1[y_i = g] - p(y_i = g \mid y_{-i})` and
@@ -157,7 +168,9 @@ def field_slopes(points, labels, class_starts, factors, beta, by_scale):
 
 
 @compiled
-def best_length(points, labels, class_starts, log_scales, lengths):
+def best_length(
+    points: Singles, labels: Ints, class_starts: Ints, log_scales: Floats, lengths: Floats
+) -> tuple[float, float]:
     """Find the best length of the kernel, and beta: as `ScaleObjective.best_length`.
 
     The lengths to try, or zeros to be filled in with some from near to far.
@@ -184,7 +197,7 @@ def best_length(points, labels, class_starts, log_scales, lengths):
 
 
 @compilable
-def fill_lengths(squared, lengths):
+def fill_lengths(squared: Singles, lengths: Floats) -> None:
     """Fill in lengths between those of near neighbours and the largest."""
     n_points, n_lengths = squared.shape[0], lengths.shape[0]
     nearest, farthest = 0.0, 0.0
@@ -200,7 +213,9 @@ def fill_lengths(squared, lengths):
 
 
 @compiled
-def quasi_newton(gradient, moves, changes, n_kept, direction):
+def quasi_newton(
+    gradient: Floats, moves: Floats, changes: Floats, n_kept: int, direction: Floats
+) -> None:
     """Fill in the direction of the next step: the compiled `ScaleObjective.quasi_newton`."""
     n_memory, largest = moves.shape[0], 1.0
     for p in range(gradient.shape[0]):
@@ -228,7 +243,7 @@ def quasi_newton(gradient, moves, changes, n_kept, direction):
 
 
 @compiled(fastmath=ANY_ORDER)
-def inner64(first, second):
+def inner64(first: Floats, second: Floats) -> float:
     """Add up the products of values."""
     total = 0.0
     for p in range(first.shape[0]):
@@ -237,7 +252,7 @@ def inner64(first, second):
 
 
 @compiled
-def add_multiple(values, factor, total):
+def add_multiple(values: Floats, factor: float, total: Floats) -> None:
     """Add a multiple of values to a total, each in its place."""
     for p in range(values.shape[0]):
         total[p] += factor * values[p]

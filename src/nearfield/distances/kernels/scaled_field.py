@@ -5,9 +5,14 @@ below what labels can tell, in half the time of float64.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nearfield._compile import compilable, compiled
 from nearfield._vector import ANY_ORDER, exp32_of, exp_of, smallest_of
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Ints = NDArray[np.int64]
 
 _MAX_NEWTON_STEPS = 30
 _MAX_NEWTON_STEP = 5.0
@@ -17,7 +22,7 @@ FAR = np.float32(3e38)
 
 
 @compiled
-def squared_distances(points, factors):
+def squared_distances(points: Singles, factors: Singles) -> Singles:
     """Give the squared distances between points times factors, by their inner products."""
     n_points = points.shape[0]
     scaled = np.empty_like(points)
@@ -33,28 +38,28 @@ def squared_distances(points, factors):
 
 
 @compiled
-def copy_to(values, copies):
+def copy_to(values: Singles, copies: Singles) -> None:
     """Copy values, each to its place."""
     for j in range(values.shape[0]):
         copies[j] = values[j]
 
 
 @compiled
-def multiply(values, factors, products):
+def multiply(values: Singles, factors: Singles, products: Singles) -> None:
     """Fill in products of values, each in its place."""
     for f in range(values.shape[0]):
         products[f] = values[f] * factors[f]
 
 
 @compiled
-def expand_square(products, norm, norms):
+def expand_square(products: Singles, norm: np.float32, norms: Singles) -> None:
     r"""Replace products by :math:`|x|^2 + |y|^2 - 2xy`."""
     for j in range(products.shape[0]):
         products[j] = max(norm + norms[j] - _TWO * products[j], _ZERO)
 
 
 @compilable
-def weigh_neighbors(squared, class_starts, factor, sums):
+def weigh_neighbors(squared: Singles, class_starts: Ints, factor: float, sums: Floats) -> None:
     """Replace squared distances by directed weights; fill in their sums a class, shape (n, G)."""
     for i in range(squared.shape[0]):
         row = squared[i]
@@ -71,14 +76,14 @@ def weigh_neighbors(squared, class_starts, factor, sums):
 
 
 @compiled
-def exponentiate_excess(row, smallest, rate):
+def exponentiate_excess(row: Singles, smallest: np.float32, rate: np.float32) -> None:
     """Replace values by exp(-rate x what they have above the smallest)."""
     for j in range(row.shape[0]):
         row[j] = exp32_of(rate * (smallest - row[j]))
 
 
 @compiled(fastmath=ANY_ORDER)
-def sum32_of(values):
+def sum32_of(values: Singles) -> np.float32:
     """Add up float32 values."""
     total = _ZERO
     for j in range(values.shape[0]):
@@ -87,7 +92,7 @@ def sum32_of(values):
 
 
 @compiled
-def divide(row, total):
+def divide(row: Singles, total: np.float32) -> None:
     """Divide values by their total."""
     factor = _ONE / total
     for j in range(row.shape[0]):
@@ -95,7 +100,7 @@ def divide(row, total):
 
 
 @compilable
-def fill_support(weights, sums, labels, support):
+def fill_support(weights: Singles, sums: Floats, labels: Ints, support: Floats) -> None:
     """Fill in the support of the coupling: the weights both ways, by class."""
     heard = np.zeros((support.shape[1], support.shape[0]), dtype=np.float32)
     for j in range(support.shape[0]):
@@ -106,21 +111,23 @@ def fill_support(weights, sums, labels, support):
 
 
 @compiled
-def add_to(values, total):
+def add_to(values: Singles, total: Singles) -> None:
     """Add values to a total, each in its place."""
     for j in range(values.shape[0]):
         total[j] += values[j]
 
 
 @compiled(fastmath={"contract"})
-def add_slopes(point, product, by_square, total):
+def add_slopes(point: Singles, product: Singles, by_square: np.float32, total: Floats) -> None:
     r"""Add a point's part of :math:`\sum_{ij} g_{ij} (x_i - x_j)^2`, a feature at a time."""
     for f in range(point.shape[0]):
         total[f] += point[f] * (by_square * point[f] - _TWO * product[f])
 
 
 @compilable
-def fill_residuals(support, labels, beta, residuals):
+def fill_residuals(
+    support: Floats, labels: Ints, beta: float, residuals: Singles
+) -> tuple[float, float]:
     """Fill in the residuals, shape (G, n); return the log pseudolikelihood, and its slope."""
     value, by_beta = 0.0, 0.0
     n_points, n_classes = support.shape
@@ -144,7 +151,14 @@ def fill_residuals(support, labels, beta, residuals):
 
 
 @compilable
-def fill_kernel_gradient(weights, sums, labels, class_starts, residuals, beta):
+def fill_kernel_gradient(
+    weights: Singles,
+    sums: Floats,
+    labels: Ints,
+    class_starts: Ints,
+    residuals: Singles,
+    beta: float,
+) -> None:
     """Replace weights by the derivatives of the pseudolikelihood by the log kernel."""
     n_classes = residuals.shape[0]
     for i in range(weights.shape[0]):
@@ -159,7 +173,7 @@ def fill_kernel_gradient(weights, sums, labels, class_starts, residuals, beta):
 
 
 @compiled(fastmath=ANY_ORDER)
-def inner(first, second):
+def inner(first: Singles, second: Singles) -> np.float32:
     """Add up the products of values."""
     total = _ZERO
     for j in range(first.shape[0]):
@@ -168,14 +182,16 @@ def inner(first, second):
 
 
 @compiled(fastmath={"contract"})
-def multiply_gap(row, back, shift, beta):
+def multiply_gap(row: Singles, back: Singles, shift: np.float32, beta: np.float32) -> None:
     """Multiply values by beta (back + shift)."""
     for j in range(row.shape[0]):
         row[j] *= beta * (back[j] + shift)
 
 
 @compilable
-def best_beta(support, labels, precision, max_beta, beta):
+def best_beta(
+    support: Floats, labels: Ints, precision: float, max_beta: float, beta: float
+) -> tuple[float, float]:
     """Maximise over beta > 0 by Newton's method; return it and the log mass around it."""
     log_mass = 0.0
     for _ in range(_MAX_NEWTON_STEPS):
@@ -191,7 +207,7 @@ def best_beta(support, labels, precision, max_beta, beta):
 
 
 @compiled
-def beta_derivatives(support, labels, beta):
+def beta_derivatives(support: Floats, labels: Ints, beta: float) -> tuple[float, float, float]:
     """Evaluate the log pseudolikelihood, its slope and minus its curvature in beta."""
     n_points, n_classes = support.shape
     value, slope, curvature = 0.0, 0.0, 0.0

@@ -4,11 +4,13 @@ Distances are measured in single precision, eight at a time; those that may be s
 measured again in double precision. Boxes that are too far are skipped.
 """
 
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 from nearfield._compile import compilable, compiled
-from nearfield.neighbors.kernels.box_tree import MOST_LEVELS, WIDTH
+from nearfield.neighbors.kernels.box_tree import MOST_LEVELS, WIDTH, BoxTree
 from nearfield.neighbors.kernels.pair_sort import put_smallest_first, sort_pairs
 from nearfield.neighbors.kernels.vector import (
     keep_box_sizes,
@@ -16,6 +18,11 @@ from nearfield.neighbors.kernels.vector import (
     keep_sizes,
     keep_squares,
 )
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Ints = NDArray[np.int64]
+_Number = TypeVar("_Number", bound=np.generic)
 
 N_AT_ONCE = WIDTH**3
 """Number of points in the smallest nodes that are put on the stack."""
@@ -40,7 +47,15 @@ _SET_BITS = _set_bits()
 
 
 @compiled
-def box_neighbors(queries, limits, tree, points, rows, distances, index):
+def box_neighbors(
+    queries: Floats,
+    limits: Floats,
+    tree: BoxTree,
+    points: Floats,
+    rows: Ints,
+    distances: Floats,
+    index: Ints,
+) -> None:
     """Find the nearest points of each query, nearest first; of equally far ones the first rows.
 
     A query that is near the one before takes less time.
@@ -118,7 +133,14 @@ def box_neighbors(queries, limits, tree, points, rows, distances, index):
 
 
 @compiled
-def box_reverse_neighbors(queries, tree, points, rows, reaches, bounds):
+def box_reverse_neighbors(
+    queries: Floats,
+    tree: BoxTree,
+    points: Floats,
+    rows: Ints,
+    reaches: Floats,
+    bounds: tuple[Singles, Singles],
+) -> tuple[Ints, Ints, Floats]:
     """Find, for each query, all points that have it within their reach.
 
     The queries go down the tree together, so that a box is read once for all that are near it:
@@ -202,7 +224,16 @@ def box_reverse_neighbors(queries, tree, points, rows, reaches, bounds):
 
 
 @compilable
-def _mark_boxes(singles, some, tree, level, node, bounds, powers, masks):
+def _mark_boxes(
+    singles: Singles,
+    some: NDArray[np.int32],
+    tree: BoxTree,
+    level: int,
+    node: int,
+    bounds: tuple[Singles, Singles],
+    powers: Singles,
+    masks: NDArray[np.uint8],
+) -> int:
     """Mark the boxes of a node that some queries may be in reach of; return those of any query.
 
     Both are bit masks; `masks`, shape (n_levels, m), has one a query.
@@ -220,7 +251,13 @@ def _mark_boxes(singles, some, tree, level, node, bounds, powers, masks):
 
 
 @compilable
-def _by_query(found_queries, found_places, found_distances, n_queries, rows):
+def _by_query(
+    found_queries: NDArray[np.int32],
+    found_places: Ints,
+    found_distances: Floats,
+    n_queries: int,
+    rows: Ints,
+) -> tuple[Ints, Ints, Floats]:
     """Sort results by query, and keep their order otherwise; see `box_reverse_neighbors`."""
     starts = np.zeros(n_queries + 1, dtype=np.int64)
     for i in found_queries:
@@ -236,7 +273,9 @@ def _by_query(found_queries, found_places, found_distances, n_queries, rows):
 
 
 @compiled
-def fill_distances(points, rows, power, distances):
+def fill_distances(
+    points: Floats, rows: NDArray[np.integer], power: int, distances: Floats
+) -> None:
     """Measure from each point to its neighbours, shape (n, n_columns), as a search does."""
     for i in range(rows.shape[0]):
         for c in range(rows.shape[1]):
@@ -245,7 +284,9 @@ def fill_distances(points, rows, power, distances):
 
 
 @compiled
-def fill_bounds(reaches, lengths, n_features, power, bounds):
+def fill_bounds(
+    reaches: Floats, lengths: Floats, n_features: int, power: int, bounds: Singles
+) -> None:
     """Fill in how far points reach, as powers of single distances.
 
     `lengths` are the distances of the points from the origin of the tree.
@@ -256,7 +297,7 @@ def fill_bounds(reaches, lengths, n_features, power, bounds):
 
 
 @compilable
-def _make_stack():
+def _make_stack() -> tuple[Ints, Ints, Singles]:
     """Allocate the stack of nodes to visit: their levels, numbers and powers."""
     size = WIDTH * MOST_LEVELS
     levels, nodes = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
@@ -264,7 +305,7 @@ def _make_stack():
 
 
 @compilable
-def _make_work():
+def _make_work() -> tuple[Singles, Ints, Ints]:
     """Allocate the powers of eight boxes, and two lists of the contents of a small node."""
     shape = N_AT_ONCE + WIDTH
     powers = np.empty(WIDTH, dtype=np.float32)
@@ -272,14 +313,24 @@ def _make_work():
 
 
 @compilable
-def _longer(values, n_more):
+def _longer(values: NDArray[_Number], n_more: int) -> NDArray[_Number]:
     longer = np.empty(2 * values.shape[0] + n_more, dtype=values.dtype)
     longer[: values.shape[0]] = values
     return longer
 
 
 @compilable
-def _push(mask, powers, level, first, n_below, levels, nodes, node_powers, n_nodes):
+def _push(
+    mask: int,
+    powers: Singles,
+    level: int,
+    first: int,
+    n_below: int,
+    levels: Ints,
+    nodes: Ints,
+    node_powers: Singles,
+    n_nodes: int,
+) -> int:
     """Push the nodes in reach on the stack, the nearest on top; return the size of the stack."""
     bottom = n_nodes
     for c in range(min(WIDTH, n_below - first)):
@@ -295,7 +346,16 @@ def _push(mask, powers, level, first, n_below, levels, nodes, node_powers, n_nod
 
 
 @compilable
-def _points_in_reach(single, tree, bounds, limit, powers, near, n_nodes, work):
+def _points_in_reach(
+    single: Singles,
+    tree: BoxTree,
+    bounds: tuple[Singles, Singles] | tuple[None, None],
+    limit: np.float32,
+    powers: Singles,
+    near: Ints,
+    n_nodes: int,
+    work: Ints,
+) -> int:
     """Replace the nodes in `near` by the points in them that may be in reach; return their number.
 
     Parameters
@@ -321,9 +381,9 @@ def _points_in_reach(single, tree, bounds, limit, powers, near, n_nodes, work):
         n_blocks = _list_set(mask, WIDTH * near[t], blocks.shape[0], work, n_blocks)
     for t in range(n_blocks):
         if power == 2:
-            mask = keep_squares(single, blocks, work[t], powers, point_bounds, limit)  # type: ignore[call-arg]
+            mask = keep_squares(single, blocks, work[t], powers, point_bounds, limit)
         else:
-            mask = keep_sizes(single, blocks, work[t], powers, point_bounds, limit)  # type: ignore[call-arg]
+            mask = keep_sizes(single, blocks, work[t], powers, point_bounds, limit)
         work[n_kept] = work[t] << WIDTH | mask  # most blocks have none, and are written over
         n_kept += 1 if mask else 0
     for t in range(n_kept):
@@ -333,15 +393,23 @@ def _points_in_reach(single, tree, bounds, limit, powers, near, n_nodes, work):
 
 
 @compilable
-def _boxes_in_reach(single, power, boxes, at, powers, bounds, limit):
+def _boxes_in_reach(
+    single: Singles,
+    power: int,
+    boxes: Singles,
+    at: int,
+    powers: Singles,
+    bounds: Singles | None,
+    limit: np.float32,
+) -> int:
     """Measure to eight boxes; return a bit mask of those within the limit or their bounds."""
     if power == 2:
-        return keep_box_squares(single, boxes, at, powers, bounds, limit)  # type: ignore[call-arg]
-    return keep_box_sizes(single, boxes, at, powers, bounds, limit)  # type: ignore[call-arg]
+        return keep_box_squares(single, boxes, at, powers, bounds, limit)
+    return keep_box_sizes(single, boxes, at, powers, bounds, limit)
 
 
 @compilable
-def _list_set(mask, first, stop, listed, n_listed):
+def _list_set(mask: int | np.int64, first: int, stop: int, listed: Ints, n_listed: int) -> int:
     """Append first + k for every set bit k, below `stop`; return the length of the list.
 
     Eight entries are always written, and those too many overwritten later: no branch to miss.
@@ -354,7 +422,7 @@ def _list_set(mask, first, stop, listed, n_listed):
 
 
 @compilable
-def _power(query, point, power):
+def _power(query: Floats, point: Floats, power: int) -> float:
     """Measure the squared Euclidean or the Manhattan distance in double precision."""
     total = 0.0
     for f in range(query.shape[0]):
@@ -364,7 +432,7 @@ def _power(query, point, power):
 
 
 @compilable
-def _to_single(query, origin, power, single):
+def _to_single(query: Floats, origin: Floats, power: int, single: Singles) -> float:
     """Take a query relative to the origin, in single precision; bound the error of distances.
 
     Rounding moves either end of a distance d by half a digit of its distance from the origin, and
@@ -379,13 +447,13 @@ def _to_single(query, origin, power, single):
 
 
 @compilable
-def _margin(length):
+def _margin(length: float) -> float:
     """Bound the absolute error of single distances from a point this far from the origin."""
     return _ROUNDING * length + _TINY
 
 
 @compilable
-def _single_limit(value, margin, n_features, power):
+def _single_limit(value: float, margin: float, n_features: int, power: int) -> np.float32:
     """Bound the single-precision power of all distances whose power is at most a value."""
     distance = (np.sqrt(value) if power == 2 else value) * (1.0 + _ROUNDING) + margin
     highest = distance * distance if power == 2 else distance

@@ -35,7 +35,7 @@ class BoxTree(NamedTuple):
 
 
 @compiled
-def split_points(points, order):
+def split_points(points: NDArray[np.float32], order: NDArray[np.int64]) -> None:
     """Bring points, shape (n, n_features), into an order in which neighbours are near each other.
 
     Parameters
@@ -72,7 +72,7 @@ def split_points(points, order):
 
 
 @compilable
-def _widest(points, rows):
+def _widest(points: NDArray[np.float32], rows: NDArray[np.int64]) -> int:
     """Find the feature with the largest variance, over some of the points if there are many."""
     step = max(1, rows.shape[0] // _N_SPREAD)
     widest, largest = 0, -1.0

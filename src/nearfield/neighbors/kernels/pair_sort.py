@@ -1,14 +1,18 @@
 """Values and the rows that they belong to, in order: by value, and then by row."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nearfield._compile import compilable, compiled
+
+Values = NDArray[np.floating]  # float32 or float64
+Ints = NDArray[np.int64]
 
 _N_BY_INSERTION = 16
 
 
 @compiled
-def put_smallest_first(values, rows, n_smallest):
+def put_smallest_first(values: Values, rows: Ints, n_smallest: int) -> None:
     """Move the smallest values to the front, the largest of them to the end of these."""
     low, high, wanted = 0, values.shape[0] - 1, n_smallest - 1
     while low < high:
@@ -20,7 +24,7 @@ def put_smallest_first(values, rows, n_smallest):
 
 
 @compiled
-def sort_pairs(values, rows):
+def sort_pairs(values: Values, rows: Ints) -> None:
     """Sort by value, and then by row."""
     size = values.shape[0]
     if size < _N_BY_INSERTION:
@@ -37,7 +41,9 @@ def sort_pairs(values, rows):
 
 
 @compiled
-def merge_pairs(values, rows, places, starts, more_values, more_rows):
+def merge_pairs(
+    values: Values, rows: Ints, places: Ints, starts: Ints, more_values: Values, more_rows: Ints
+) -> None:
     """Merge sorted lists into sorted rows of values, which keep their length; in place.
 
     Parameters
@@ -65,12 +71,12 @@ def merge_pairs(values, rows, places, starts, more_values, more_rows):
 
 
 @compilable
-def _comes_after(value, row, other, other_row):
+def _comes_after(value: float, row: int, other: float, other_row: int) -> bool:
     return value > other or (value == other and row > other_row)
 
 
 @compilable
-def _partition(values, rows, low, high):
+def _partition(values: Values, rows: Ints, low: int, high: int) -> int:
     """Part low .. high into smaller ones and, after the place returned, larger ones."""
     pivot, pivot_row = values[(low + high) // 2], rows[(low + high) // 2]
     low, high = low - 1, high + 1

@@ -4,7 +4,16 @@ Written as LLVM instructions, because the compiler does not vectorise eight runn
 with ten features these take a sixth of the time of the plain loop.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from nearfield._compile import cgutils, intrinsic, ir, types
+
+Builder = Any  # of llvmlite, which ships no type hints, as all in this module
+Value = Any
+Intrinsic = tuple[Any, Callable[..., Value]]
+Add = Callable[[Builder, Value, Value], Value]
+Gap = Callable[[Builder, Value, Value, Value], Value]
 
 _FLOAT = ir.FloatType()
 _VECTOR = ir.VectorType(_FLOAT, 8)
@@ -13,7 +22,15 @@ _MAY_FUSE = ("contract",)  # a product and a sum, rounded once
 
 
 @intrinsic
-def keep_squares(typing_context, relative, blocks, block, powers, bounds, limit):
+def keep_squares(
+    typing_context: Any,
+    relative: Any,
+    blocks: Any,
+    block: Any,
+    powers: Any,
+    bounds: Any,
+    limit: Any,
+) -> Intrinsic:
     """Store the squared distances to a block of points; return a bit mask of those in reach.
 
     A point is in reach if its distance is not above the limit, or not above the bound of its own:
@@ -24,14 +41,24 @@ def keep_squares(typing_context, relative, blocks, block, powers, bounds, limit)
 
 
 @intrinsic
-def keep_sizes(typing_context, relative, blocks, block, powers, bounds, limit):
+def keep_sizes(
+    typing_context: Any,
+    relative: Any,
+    blocks: Any,
+    block: Any,
+    powers: Any,
+    bounds: Any,
+    limit: Any,
+) -> Intrinsic:
     """As above, with Manhattan distances."""
     signature = types.int64(relative, blocks, types.int64, powers, bounds, types.float32)
     return signature, _keeping(_add_size, _gap_to_points)
 
 
 @intrinsic
-def keep_box_squares(typing_context, point, boxes, node, powers, bounds, limit):
+def keep_box_squares(
+    typing_context: Any, point: Any, boxes: Any, node: Any, powers: Any, bounds: Any, limit: Any
+) -> Intrinsic:
     """As `keep_squares` for the boxes of a node, by the squared distance to each box.
 
     boxes has the shape (n_nodes, n_features, 2, 8): the lows and the highs of eight boxes.
@@ -41,26 +68,28 @@ def keep_box_squares(typing_context, point, boxes, node, powers, bounds, limit):
 
 
 @intrinsic
-def keep_box_sizes(typing_context, point, boxes, node, powers, bounds, limit):
+def keep_box_sizes(
+    typing_context: Any, point: Any, boxes: Any, node: Any, powers: Any, bounds: Any, limit: Any
+) -> Intrinsic:
     """As above, with Manhattan distances."""
     signature = types.int64(point, boxes, types.int64, powers, bounds, types.float32)
     return signature, _keeping(_add_size, _gap_to_boxes)
 
 
-def _add_square(builder, total, gap):
+def _add_square(builder: Builder, total: Value, gap: Value) -> Value:
     """Add squares to totals."""
     return builder.fadd(total, builder.fmul(gap, gap, flags=_MAY_FUSE), flags=_MAY_FUSE)
 
 
-def _add_size(builder, total, gap):
+def _add_size(builder: Builder, total: Value, gap: Value) -> Value:
     """Add sizes to totals."""
     takes_vector = ir.FunctionType(_VECTOR, [_VECTOR])
     size = builder.module.declare_intrinsic("llvm.fabs.v8f32", (), takes_vector)
     return builder.fadd(total, builder.call(size, [gap]))
 
 
-def _keeping(add, gap):
-    def generate(context, builder, signature, arguments):
+def _keeping(add: Add, gap: Gap) -> Callable[..., Value]:
+    def generate(context: Any, builder: Builder, signature: Any, arguments: Any) -> Value:
         powers = context.make_array(signature.args[3])(context, builder, arguments[3]).data
         total = _measured(context, builder, signature, arguments, add, gap)
         builder.store(total, builder.bitcast(powers, _VECTOR.as_pointer()), align=_ALIGNMENT)
@@ -75,17 +104,19 @@ def _keeping(add, gap):
     return generate
 
 
-def _bits_within(builder, total, limit):
+def _bits_within(builder: Builder, total: Value, limit: Value) -> Value:
     """Tell which totals are not above their limits, by the bits of a number."""
     # What is not a number, since it was too large, is not above the limit either.
     is_within = builder.fcmp_unordered("<=", total, limit)
     return builder.zext(builder.bitcast(is_within, ir.IntType(8)), ir.IntType(64))
 
 
-def _measured(context, builder, signature, arguments, add, gap):
+def _measured(
+    context: Any, builder: Builder, signature: Any, arguments: Any, add: Add, gap: Gap
+) -> Value:
     """Add up over the features: the distances of the point to those of the block, as a vector."""
 
-    def array(number):
+    def array(number: int) -> Any:
         return context.make_array(signature.args[number])(context, builder, arguments[number])
 
     relative, rows = array(0), builder.bitcast(array(1).data, _VECTOR.as_pointer())
@@ -99,11 +130,11 @@ def _measured(context, builder, signature, arguments, add, gap):
     return builder.load(total)
 
 
-def _gap_to_points(builder, value, rows, place):
+def _gap_to_points(builder: Builder, value: Value, rows: Value, place: Value) -> Value:
     return builder.fsub(value, builder.load(builder.gep(rows, [place]), align=_ALIGNMENT))
 
 
-def _gap_to_boxes(builder, value, rows, place):
+def _gap_to_boxes(builder: Builder, value: Value, rows: Value, place: Value) -> Value:
     """Measure how far a value is below the lowest, or above the highest: zero between them."""
     two, one = ir.Constant(place.type, 2), ir.Constant(place.type, 1)
     first = builder.mul(place, two)
@@ -115,12 +146,12 @@ def _gap_to_boxes(builder, value, rows, place):
     return _larger(builder, outside, ir.Constant(_VECTOR, [0.0] * 8))
 
 
-def _larger(builder, first, second):
+def _larger(builder: Builder, first: Value, second: Value) -> Value:
     """Take the larger ones of two vectors; of what is not a number, the second."""
     return builder.select(builder.fcmp_ordered(">", first, second), first, second)
 
 
-def _repeated(builder, value):
+def _repeated(builder: Builder, value: Value) -> Value:
     """Make a vector of one number, eight times."""
     none = ir.Constant(ir.VectorType(value.type, 8), ir.Undefined)
     one = builder.insert_element(none, value, ir.Constant(ir.IntType(32), 0))

@@ -1,5 +1,7 @@
 """Claim: d-nn1 and d-nn3 match k-nn and beat d-nn2."""
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import pandas as pd
 
@@ -10,6 +12,9 @@ from nearfield.reproduction.paper import KERNELS, TITLES
 from nearfield.reproduction.report import Figure, Table
 from nearfield.reproduction.settings import Settings
 from nearfield.runs import Results, Unit
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as MatplotlibFigure
 
 TITLE = "d-nn against k-nn"
 QUOTE = (
@@ -59,7 +64,7 @@ def judge(results: Results, settings: Settings) -> Finding:
     return Finding(verdict(share), summary, [table, drawing])
 
 
-def _difference(wide: pd.DataFrame, name: str, method: str, reference: str) -> dict:
+def _difference(wide: pd.DataFrame, name: str, method: str, reference: str) -> dict[str, Any]:
     difference = wide.loc[name][method] - wide.loc[name][reference]
     n = len(difference)
     return {
@@ -72,7 +77,7 @@ def _difference(wide: pd.DataFrame, name: str, method: str, reference: str) -> d
     }
 
 
-def _draw(wide: pd.DataFrame, names: tuple[str, ...]):
+def _draw(wide: pd.DataFrame, names: tuple[str, ...]) -> "MatplotlibFigure":
     series = {}
     for method in KERNELS:
         found = pd.DataFrame([_difference(wide, name, method, "k-nn") for name in names])

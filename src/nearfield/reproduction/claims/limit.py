@@ -1,7 +1,10 @@
 """Claim: as beta grows, the modal class of the neighbourhood gets probability one."""
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from nearfield.reproduction.claims.findings import Finding, verdict
 from nearfield.reproduction.experiment import distance_model, fit_quietly
@@ -11,6 +14,9 @@ from nearfield.reproduction.problems import split, stream
 from nearfield.reproduction.report import Figure, Table
 from nearfield.reproduction.settings import Settings
 from nearfield.runs import Result, Results, Unit
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as MatplotlibFigure
 
 TITLE = "The limit of a large beta"
 QUOTE = "In the limit as β → ∞, the modal class label in the neighbourhood set has probability 1."
@@ -38,7 +44,7 @@ def run_limit(method: str, seed: int) -> Result:
     sigma = float(model.posterior_.mean()["sigma"])
     distances = model.metric_space_.distances_to(problem.test_features)
 
-    def probabilities(beta: float, predictive: str):
+    def probabilities(beta: float, predictive: str) -> NDArray[np.float64]:
         posterior = Posterior.from_nodes([beta], [sigma], [1.0], "sigma")
         predictor = Predictor(posterior, model.family_, model.labels_, predictive)
         return predictor.probabilities(distances)
@@ -92,7 +98,7 @@ def judge(results: Results, settings: Settings) -> Finding:
     return Finding(verdict(float(printed.min()), most=0.95), summary, [table, drawing])
 
 
-def _record(method: str, predictive: str, probabilities: np.ndarray) -> dict:
+def _record(method: str, predictive: str, probabilities: np.ndarray) -> dict[str, Any]:
     return {
         "method": method,
         "predictive": predictive,
@@ -104,7 +110,7 @@ def _record(method: str, predictive: str, probabilities: np.ndarray) -> dict:
     }
 
 
-def _draw(curves: dict[str, np.ndarray]):
+def _draw(curves: dict[str, np.ndarray]) -> "MatplotlibFigure":
     figure, axes = new_figure(9.5, 3.4, ncols=3, sharey=True)
     for ax, method in zip(axes, KERNELS, strict=True):
         ax.plot(BETAS, curves[method], color=COLOURS[method], lw=0.4, alpha=0.35)

@@ -4,6 +4,8 @@ Two experiments on the petals of iris. A training point of another class is plac
 point and moved away. Then the test point itself is moved away from all training points.
 """
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import pandas as pd
 
@@ -15,6 +17,9 @@ from nearfield.reproduction.problems import Problem, petals, split, stream
 from nearfield.reproduction.report import Figure, Table
 from nearfield.reproduction.settings import Settings
 from nearfield.runs import Result, Results, Unit
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as MatplotlibFigure
 
 TITLE = "Outliers"
 QUOTE = (
@@ -61,7 +66,7 @@ def run_outlier(method: str, seed: int, n_distances: int) -> Result:
     }
 
 
-def _fit(method: str, features: np.ndarray, labels: np.ndarray, seed: int):
+def _fit(method: str, features: np.ndarray, labels: np.ndarray, seed: int) -> Any:
     from nearfield.estimators import KNeighborsClassifierCV
 
     if method == "k-nn":
@@ -117,7 +122,7 @@ def assess(data: pd.DataFrame) -> tuple[str, str]:
     return verdict, summary + "."
 
 
-def _record(method: str, result: Result) -> dict:
+def _record(method: str, result: Result) -> dict[str, Any]:
     score = result["score"] or [np.nan]
     return {
         "method": method,
@@ -129,7 +134,7 @@ def _record(method: str, result: Result) -> dict:
     }
 
 
-def _draw(found: dict[str, Result]):
+def _draw(found: dict[str, Result]) -> "MatplotlibFigure":
     figure, (left, right) = new_figure(9.5, 4.0, ncols=2, sharey=True)
     for method, line in zip(METHODS, ("-", "--", "-.", ":"), strict=True):
         style = {"color": COLOURS[method], "ls": line, "lw": 2.0}

@@ -1,6 +1,7 @@
 """Claim: pseudolikelihood is a fast approximation to the posterior."""
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,9 @@ from nearfield.reproduction.paper import BENCHMARKS, TITLES
 from nearfield.reproduction.report import Figure, Table
 from nearfield.reproduction.settings import Settings
 from nearfield.runs import Results, Unit
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as MatplotlibFigure
 
 TITLE = "Pseudolikelihood against the full posterior"
 QUOTE = (
@@ -116,7 +120,7 @@ def _repulsion_text(pseudo: pd.DataFrame, full: pd.DataFrame) -> str:
     )
 
 
-def _draw(data: pd.DataFrame):
+def _draw(data: pd.DataFrame) -> "MatplotlibFigure":
     series = {}
     styles = (("pseudo", "pseudolikelihood", "o"), ("full", "full posterior", "s"))
     for colour, (suffix, label, marker) in zip(ACCENTS, styles, strict=False):
