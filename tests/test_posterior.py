@@ -169,7 +169,9 @@ def test_arviz_opens_the_record_and_draws_it(request, kind):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of ArviZ and Matplotlib, about each other
         arviz.plot_trace(data)
-        plt.gcf().canvas.draw()
+        figure = plt.gcf()
+        figure.canvas.draw()
+    assert len(figure.axes) >= 2  # for beta and for sigma
     plt.close("all")
 
 
