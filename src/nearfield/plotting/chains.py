@@ -148,7 +148,8 @@ def _chains(posterior: Posterior) -> dict[str, NDArray[np.float64]]:
 def _density(draws: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     from arviz_stats.base import array_stats
 
-    grid, density, _ = array_stats.kde(draws)
+    with np.errstate(all="ignore"):  # its search of a bandwidth may divide by zero on the way
+        grid, density, _ = array_stats.kde(draws)
     return grid, density
 
 
