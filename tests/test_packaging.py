@@ -1,6 +1,7 @@
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from packaging.requirements import Requirement
 
 from nearfield import _progress
 from nearfield._extras import EXTRAS, import_extra
+from nearfield.datasets import load_iris
 
 ROOT = Path(__file__).parents[1]
 EXTRA_REQUIREMENTS = {
@@ -43,6 +45,21 @@ def test_the_command_without_its_extra_fails_in_one_line():
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
     assert 'pip install "nearfield[cli]"' in done.stderr
+
+
+def test_the_command_needs_no_other_extra_than_its_own(tmp_path):
+    script = (
+        "import sys; sys.path.insert(0, 'tests'); import installed;"
+        "installed.OPTIONAL -= {'typer', 'click', 'rich', 'markdown_it'};"  # rich needs the last
+        "sys.meta_path.insert(0, installed.Blocker());"
+        "from nearfield.__main__ import main; main()"
+    )
+    table, model = tmp_path / "iris.csv", tmp_path / "iris.model"
+    load_iris(as_frame=True).frame[::5].to_csv(table, index=False)
+    fitted = run("-c", script, "fit", table, "--target", "target", "--out", model, cwd=ROOT)
+    assert fitted.returncode == 0, fitted.stderr
+    predicted = run("-c", script, "predict", model, table, cwd=ROOT)
+    assert predicted.stdout.count("\n") == 31, predicted.stderr
 
 
 @pytest.mark.parametrize("module", sorted(EXTRAS))
@@ -95,11 +112,18 @@ def test_without_rich_work_goes_on_and_says_how_to_see_it(monkeypatch):
 
 
 def test_two_builds_give_one_wheel(tmp_path):
+    copy = tmp_path / "copy"  # another folder, other times and modes of files
+    shutil.copytree(ROOT / "src", copy / "src", copy_function=shutil.copyfile)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copyfile(ROOT / name, copy / name)
+    for path in copy.rglob("*.py"):
+        path.chmod(0o600)
+        os.utime(path, (1e9, 1e9))
+    clean = {k: v for k, v in os.environ.items() if k != "SOURCE_DATE_EPOCH"}
     digests = set()
-    for name, mask in (("first", 0o022), ("second", 0o077)):
+    for tree, name in ((ROOT, "first"), (copy, "second")):
         command = ["-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / name)]
-        clean = {k: v for k, v in os.environ.items() if k != "SOURCE_DATE_EPOCH"}
-        run(*command, cwd=ROOT, umask=mask, env=clean, check=True)
+        run(*command, cwd=tree, env=clean, check=True)
         (wheel,) = (tmp_path / name).glob("*.whl")
         digests.add(hashlib.sha256(wheel.read_bytes()).hexdigest())
     assert len(digests) == 1
