@@ -17,7 +17,16 @@ import floors
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "build" / "environments"
 # What depends most on other packages, and takes minutes; others are the same code everywhere.
-TESTS = ["posterior", "predictive", "plotting", "persistence", "tables", "cli_tables", "packaging"]
+TESTS = [
+    "posterior",
+    "predictive",
+    "plotting",
+    "persistence",
+    "tables",
+    "datasets",
+    "cli_tables",
+    "packaging",
+]
 
 
 class Environment(NamedTuple):
