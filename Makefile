@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: run test test-long fuzz lint docs benchmark benchmark-quality reproduction clean
+.PHONY: run test test-long test-matrix wheel-test review fuzz lint docs benchmark benchmark-quality reproduction clean
 
 run: $(INSTALLED)
 	$(BIN)/nearfield reproduce table2 --quick
@@ -14,6 +14,19 @@ test: lint
 
 test-long: $(INSTALLED)
 	$(BIN)/python -m pytest -m long
+
+# The wheel in clean environments, with the core alone and with all extras: the README, all examples.
+wheel-test: $(INSTALLED)
+	$(BIN)/python tests/environments.py wheel
+
+# Oldest dependencies; newest ones on every supported Python found. TESTS=tests runs everything.
+test-matrix: $(INSTALLED)
+	$(BIN)/python tests/environments.py matrix $(TESTS)
+
+# The guidelines for packages of scientific Python; pyproject.toml says which are ignored, and why.
+review: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet "sp-repo-review[cli]"
+	$(BIN)/sp-repo-review .
 
 # Mutated model files and checkpoints, as they are and with the bounds of arrays checked.
 fuzz: $(INSTALLED)

@@ -1,18 +1,11 @@
 """What several test files share: small random fields and a test of fit."""
 
-import warnings
-
 import numpy as np
 import pytest
 from scipy.stats import chisquare
 
 from nearfield.distances import distance_matrix
 from nearfield.field import LabelField, gaussian_weights
-
-with warnings.catch_warnings():
-    # Once a day its import announces the next version, which tests would take for an error.
-    warnings.simplefilter("ignore", FutureWarning)
-    import arviz  # noqa: F401
 
 
 @pytest.fixture

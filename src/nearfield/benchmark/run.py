@@ -98,7 +98,7 @@ def run_benchmark(
         if problem.name in names:
             try:
                 loaded.append((problem, problem.load(data_home)))
-            except FileNotFoundError as error:
+            except (FileNotFoundError, ImportError) as error:
                 warnings.warn(f"Without {problem.name}: {error}", stacklevel=2)
     units = [
         Unit(

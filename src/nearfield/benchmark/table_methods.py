@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from nearfield._extras import import_extra
 from nearfield.benchmark.methods import Maker, OutOfBagForest, Shape, knn, nearfield
 
 
@@ -66,9 +67,8 @@ def _histograms(shape: Shape, seed: int) -> Any:
 
 
 def _lightgbm(shape: Shape, seed: int) -> Any:
-    from lightgbm import LGBMClassifier
-
-    return LGBMClassifier(n_jobs=1, random_state=seed, verbose=-1)  # categories by their type
+    lightgbm = import_extra("lightgbm")
+    return lightgbm.LGBMClassifier(n_jobs=1, random_state=seed, verbose=-1)  # categories by type
 
 
 def _catboost(shape: Shape, seed: int) -> Any:
@@ -88,10 +88,8 @@ class NativeCatBoost(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> "NativeCatBoost":
         """Fit to a data frame, or to an array of numbers."""
-        from catboost import CatBoostClassifier
-
         frame = _as_text(X)
-        self.model_ = CatBoostClassifier(
+        self.model_ = import_extra("catboost").CatBoostClassifier(
             random_seed=self.random_state, thread_count=1, verbose=0, allow_writing_files=False
         )
         texts = [name for name in frame.columns if frame[name].dtype == object]

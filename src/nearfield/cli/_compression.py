@@ -6,9 +6,9 @@ import io
 import lzma
 import zlib
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any, BinaryIO, NamedTuple
 
+from nearfield._extras import import_extra
 from nearfield.cli._words import gigabytes
 
 _PART = 2**20
@@ -22,13 +22,7 @@ class _Codec(NamedTuple):
 
 
 def _zstandard() -> Any:
-    try:
-        return import_module("zstandard")
-    except ImportError:
-        raise ImportError(
-            "Expected the package zstandard for a .zst file; it is not installed. "
-            "Install it (pip install zstandard), or use gzip."
-        ) from None
+    return import_extra("zstandard", ", or use gzip.")
 
 
 _CODECS = (

@@ -6,9 +6,9 @@ pandas is imported when a table is read: the command line starts without it.
 import io
 import sys
 from collections import Counter
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from nearfield._extras import import_extra
 from nearfield.cli._compression import check_size, decompress, read_at_most
 from nearfield.cli._names import is_number, no_header
 from nearfield.cli._numbers import read_numbers
@@ -106,13 +106,7 @@ def _damaged_parquet(error: Exception, source: str) -> ValueError:
 
 def require_pyarrow() -> Any:
     """Import what reads and writes Parquet files, or say what to install."""
-    try:
-        return import_module("pyarrow.parquet")
-    except ImportError:
-        raise ImportError(
-            "Expected the package pyarrow for a Parquet file; it is not installed. "
-            "Install it (pip install 'nearfield[parquet]'), or use csv."
-        ) from None
+    return import_extra("pyarrow.parquet", ", or use csv.")
 
 
 def _refuse_other_kinds(content: bytes, source: str) -> None:

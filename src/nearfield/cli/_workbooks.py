@@ -5,9 +5,9 @@ import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from nearfield._extras import import_extra
 from nearfield.cli._compression import check_size
 from nearfield.cli._text import MISSING
 from nearfield.cli._words import note, quoted
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ZIP_MAGIC = b"PK\x03\x04"
 _ENGINES = {".xlsx": "openpyxl", ".ods": "odf"}
-_PACKAGES = {"openpyxl": "openpyxl", "odf": "odfpy"}
+_OR_CSV = ", or use csv."
 
 
 def read_workbook(
@@ -27,7 +27,7 @@ def read_workbook(
     import pandas as pd
 
     suffix = _suffix(content, source, max_bytes)
-    _require(suffix)
+    import_extra(_ENGINES[suffix], _OR_CSV)
     with _damage_named(suffix, source):
         book = pd.ExcelFile(io.BytesIO(content), engine=_ENGINES[suffix])
     name = _sheet(book.sheet_names, sheet, source)
@@ -48,7 +48,7 @@ def write_workbook(frame: "pd.DataFrame", suffix: str) -> bytes:
     """Give the content of a workbook of one sheet."""
     import pandas as pd
 
-    _require(suffix)
+    import_extra(_ENGINES[suffix], _OR_CSV)
     buffer = io.BytesIO()
     with pd.ExcelWriter(buffer, engine=_ENGINES[suffix]) as writer:
         frame.to_excel(writer, index=False)
@@ -111,14 +111,3 @@ def _name(cell: Any) -> str:
     if isinstance(cell, float):
         return "" if cell != cell else f"{cell:.15g}"
     return str(cell).strip()
-
-
-def _require(suffix: str) -> None:
-    engine = _ENGINES[suffix]
-    try:
-        import_module(engine)
-    except ImportError:
-        raise ImportError(
-            f"Expected the package {_PACKAGES[engine]} for a {suffix} file; it is not installed. "
-            "Install it (pip install 'nearfield[excel]'), or use csv."
-        ) from None

@@ -11,20 +11,16 @@ lazily from a model, and has that of a small training set, fitted on one worker;
 and `_nearfield` have the estimators.
 """
 
-try:
-    import dask.array
-    import dask.dataframe  # noqa: F401
-except ImportError as error:
-    raise ImportError(
-        f"Expected Dask with its arrays and frames; got: {error}. "
-        "Install it by pip install 'nearfield[dask]'."
-    ) from error
+from nearfield._extras import import_extra
 
-from nearfield.dask._classifier import (
+import_extra("dask.array")
+import_extra("dask.dataframe")
+
+from nearfield.dask._classifier import (  # noqa: E402
     DistanceNeighborsClassifier,
     ProbabilisticKNeighborsClassifier,
 )
-from nearfield.dask._nearfield import NearfieldClassifier
+from nearfield.dask._nearfield import NearfieldClassifier  # noqa: E402
 
 __all__ = [
     "DistanceNeighborsClassifier",

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from nearfield._extras import import_extra
 from nearfield.datasets._bunch import Description, Folder, Loaded, folder_loader, to_bunch
 from nearfield.datasets._table import read_labelled_csv, to_finite
 
@@ -261,7 +262,7 @@ def _read_csv(spectra: _Spectra, path: Path) -> tuple[pd.DataFrame, NDArray[np.s
 
 
 def _read_rdata(spectra: _Spectra, path: Path) -> tuple[pd.DataFrame, NDArray[np.str_]]:
-    import rdata  # slow to import, and only this form of the data needs it
+    rdata = import_extra("rdata", f", or put {spectra.csv_name} beside {path}.")
 
     with path.open("rb") as file, warnings.catch_warnings():
         # What rdata guesses about an odd file is no news: the content is checked below.

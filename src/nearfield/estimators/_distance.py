@@ -74,7 +74,7 @@ class DistanceNeighborsClassifier(FieldClassifier):
         largest pseudolikelihood (32 at most with a million points). See ``docs/scaling.md``.
     search : {"exact", "approximate"}
         How neighbours are found: exactly, or, for Euclidean distances, by an approximate index
-        (``pip install nearfield[ann]``).
+        (``pip install "nearfield[ann]"``).
     n_jobs : int, optional
         Parallel threads; no result depends on it.
     random_state : int, RandomState, Generator or None

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nearfield._extras import import_extra
 from nearfield.neighbors.base import Index, ReverseIndex
 from nearfield.neighbors.index import measured_again
 from nearfield.neighbors.lists import NeighborLists, ReverseNeighbors
@@ -86,11 +87,4 @@ class ApproximateReverseIndex(ReverseIndex):
 
 
 def _import_faiss() -> Any:
-    try:
-        import faiss
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            'Expected faiss for search="approximate"; it is not installed. '
-            'Install it by `pip install nearfield[ann]`, or use search="exact".'
-        ) from error
-    return faiss
+    return import_extra("faiss", ', or use search="exact".')

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nearfield._extras import import_extra
+
 # Okabe and Ito (2008), their yellow last: it is hard to see on white.
 OKABE_ITO = (
     "#0072B2",
@@ -32,8 +34,7 @@ def class_markers(n_classes: int) -> list[str]:
 
 def as_rgb(colors: list[str]) -> NDArray[np.float64]:
     """Turn colours into numbers, shape (n, 3)."""
-    from matplotlib.colors import to_rgb
-
+    to_rgb = import_extra("matplotlib.colors").to_rgb
     return np.array([to_rgb(color) for color in colors])
 
 
@@ -41,10 +42,14 @@ def new_or_given_axes(ax: Any, **figure_options: Any) -> Any:
     """Return the axes to draw into: the given ones, or new ones whose text is never clipped."""
     if ax is not None:
         return ax
-    import matplotlib.pyplot as plt
+    return new_axes(**figure_options)
 
-    _, ax = plt.subplots(layout="constrained", **figure_options)
-    return ax
+
+def new_axes(*shape: int, **figure_options: Any) -> Any:
+    """Make a figure whose text is never clipped; return its axes."""
+    plt = import_extra("matplotlib.pyplot")
+    _, axes = plt.subplots(*shape, layout="constrained", **figure_options)
+    return axes
 
 
 def check_axes_count(ax: Any, n_axes: int) -> NDArray[Any]:

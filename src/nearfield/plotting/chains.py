@@ -1,14 +1,19 @@
-"""Chains as pictures, by ArviZ: traces and ranks."""
+"""Chains as pictures: traces and ranks."""
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from nearfield.inference import Posterior
 from nearfield.plotting._fitted import voices_of
-from nearfield.plotting._style import OKABE_ITO, check_axes_count
+from nearfield.plotting._style import MUTED, OKABE_ITO, check_axes_count, new_axes
+
+_MAX_BINS = 20
+_MIN_DRAWS_A_BIN = 5
+_FLAT_HEIGHT, _MAX_HEIGHT = 0.4, 0.9  # of bars of ranks, in steps from chain to chain
 
 
 @dataclass(eq=False)
@@ -56,20 +61,13 @@ class TraceDisplay:
 
     def plot(self, *, ax: Any = None, **kwargs: Any) -> Self:
         """Draw, into `ax` if it is given; keywords go to the lines of the traces."""
-        data = _chains(self.posterior)
+        parameters = _chains(self.posterior)
         axes = _axes(ax, 2, 2, figsize=(9.0, 5.0))
-        arviz = _arviz()
-        n_chains = len(self.posterior.beta)
-        with _arviz_warnings_ignored():
-            arviz.plot_trace(
-                data,
-                axes=axes,
-                compact=True,
-                chain_prop={"color": _chain_colors(n_chains)},
-                plot_kwargs={"linewidth": 1.2},
-                trace_kwargs={"linewidth": 0.6, "alpha": 0.8} | kwargs,
-            )
-        for row, name in zip(axes, _names(self.posterior), strict=True):
+        for row, (name, chains) in zip(axes, parameters.items(), strict=True):
+            for draws, color in zip(chains, _chain_colors(len(chains)), strict=True):
+                if np.ptp(draws) > 0.0:  # a chain that never moved has no density
+                    row[0].plot(*_density(draws), color=color, linewidth=1.2)
+                row[1].plot(draws, **{"color": color, "linewidth": 0.6, "alpha": 0.8} | kwargs)
             row[0].set(title=f"Density of {name}", xlabel=name, ylabel="")
             row[0].set_yticks([])
             row[1].set(title=f"Trace of {name}", xlabel="draw", ylabel=name)
@@ -122,7 +120,7 @@ class RankDisplay:
 
     def plot(self, *, ax: Any = None, **kwargs: Any) -> Self:
         """Draw, into `ax` if it is given; keywords go to the bars of the histograms."""
-        data = _chains(self.posterior)
+        parameters = _chains(self.posterior)
         n_chains = len(self.posterior.beta)
         if n_chains < 2:
             raise ValueError(
@@ -130,29 +128,43 @@ class RankDisplay:
                 "Fit with n_chains >= 2."
             )
         axes = _axes(ax, 1, 2, figsize=(9.0, 0.8 * n_chains + 1.4)).ravel()
-        with _arviz_warnings_ignored():
-            _arviz().plot_rank(
-                data, ax=axes, kind="bars", colors=_chain_colors(n_chains), bar_kwargs=kwargs
-            )
-        for panel, name in zip(axes, _names(self.posterior), strict=True):
-            panel.set_title(f"Ranks of {name}")
-            panel.set_xlabel("rank among all draws", fontsize="medium")
-            panel.set_ylabel("chain", fontsize="medium")
+        for panel, (name, chains) in zip(axes, parameters.items(), strict=True):
+            _draw_ranks(panel, chains, kwargs)
+            panel.set(title=f"Ranks of {name}", xlabel="rank among all draws", ylabel="chain")
         self.ax_, self.figure_ = axes, axes[0].figure
         return self
 
 
-def _names(posterior: Posterior) -> tuple[str, str]:
-    return "beta", posterior.scale_name
-
-
-def _chains(posterior: Posterior) -> Any:
+def _chains(posterior: Posterior) -> dict[str, NDArray[np.float64]]:
+    """Give the draws of each parameter, shape (chain, draw)."""
     if not posterior.is_draws:
         raise ValueError(
             "Expected the draws of chains; this posterior has the nodes of a quadrature, which "
             'need no convergence. Fit with inference="exchange", or use PosteriorDisplay.'
         )
-    return posterior.to_arviz()
+    return {"beta": posterior.beta, posterior.scale_name: posterior.scale}
+
+
+def _density(draws: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    from arviz_stats.base import array_stats
+
+    with np.errstate(all="ignore"):  # its search of a bandwidth may divide by zero on the way
+        grid, density, _ = array_stats.kde(draws)
+    return grid, density
+
+
+def _draw_ranks(ax: Any, chains: NDArray[np.float64], style: dict[str, Any]) -> None:
+    """Draw a row of bars for each chain; the dashed line is where flat ones end."""
+    n_bins = max(1, min(_MAX_BINS, chains.shape[1] // _MIN_DRAWS_A_BIN))
+    edges = np.linspace(0.5, chains.size + 0.5, n_bins + 1)
+    counts = [np.histogram(r, edges)[0] for r in rankdata(chains).reshape(chains.shape)]
+    flat = chains.shape[1] / n_bins
+    unit = min(_FLAT_HEIGHT / flat, _MAX_HEIGHT / np.max(counts))
+    for i, color in enumerate(_chain_colors(len(chains))):
+        options = {"width": np.diff(edges), "align": "edge", "edgecolor": "white", "color": color}
+        ax.bar(edges[:-1], counts[i] * unit, bottom=i, **options | style)
+        ax.axhline(i + flat * unit, color=MUTED, linestyle="--", linewidth=0.8)
+    ax.set_yticks(range(len(chains)))
 
 
 def _chain_colors(n_chains: int) -> list[str]:
@@ -162,18 +174,4 @@ def _chain_colors(n_chains: int) -> list[str]:
 def _axes(ax: Any, n_rows: int, n_columns: int, **figure_options: Any) -> Any:
     if ax is not None:
         return check_axes_count(ax, n_rows * n_columns).reshape(n_rows, n_columns)
-    import matplotlib.pyplot as plt
-
-    _, axes = plt.subplots(n_rows, n_columns, layout="constrained", squeeze=False, **figure_options)
-    return np.asarray(axes)
-
-
-def _arviz() -> Any:
-    with _arviz_warnings_ignored():
-        import arviz
-    return arviz
-
-
-def _arviz_warnings_ignored() -> Any:
-    """Keep to ourselves what ArviZ says of its own next version and of Matplotlib's."""
-    return warnings.catch_warnings(action="ignore")
+    return new_axes(n_rows, n_columns, squeeze=False, **figure_options)

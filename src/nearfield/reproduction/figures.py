@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from nearfield._extras import import_extra
 from nearfield.reproduction.paper import METHODS, TITLES
 
 if TYPE_CHECKING:
@@ -24,9 +25,7 @@ ACCENTS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9")
 
 def new_figure(width: float, height: float, **subplots: Any) -> tuple["MatplotlibFigure", Any]:
     """Make a figure and its axes without touching the state of pyplot."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = import_extra("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
     axes = figure.subplots(**subplots)
     for ax in np.ravel(axes):
         ax.spines[["top", "right"]].set_visible(False)

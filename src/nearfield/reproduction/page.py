@@ -8,6 +8,8 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from nearfield._extras import import_extra
+
 
 def render_page(markdown: str, title: str, folder: Path) -> str:
     """Turn Markdown into a page; pictures are read from the folder and put inside.
@@ -19,9 +21,7 @@ def render_page(markdown: str, title: str, folder: Path) -> str:
     folder : path
         What the addresses of the pictures are relative to.
     """
-    from markdown_it import MarkdownIt
-
-    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser = import_extra("markdown_it").MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = parser.parse(markdown)
     _embed_pictures(tokens, folder)
     contents = _number_headings(tokens)
