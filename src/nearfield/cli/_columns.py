@@ -29,7 +29,7 @@ class Roles(NamedTuple):
     Attributes
     ----------
     target : str
-    id, groups : str, optional
+    id, groups, weight : str, optional
     ignored, used : sequence of str
         Columns to leave out; columns to keep although they look like identifiers.
     categorical : sequence of str
@@ -44,6 +44,7 @@ class Roles(NamedTuple):
     used: Sequence[str] = ()
     categorical: Sequence[str] = ()
     drops_missing: bool = False
+    weight: str | None = None
 
 
 class Training(NamedTuple):
@@ -59,6 +60,8 @@ class Training(NamedTuple):
         The names of the samples, or the numbers of their rows.
     id_name : str
         What these are.
+    weights : ndarray, shape (n,), or None
+        As how many rows each row counts, above zero.
     """
 
     features: "pd.DataFrame"
@@ -66,14 +69,15 @@ class Training(NamedTuple):
     groups: NDArray[Any] | None
     ids: NDArray[Any]
     id_name: str
+    weights: NDArray[np.float64] | None = None
 
 
 def training_data(frame: "pd.DataFrame", roles: Roles) -> Training:
     """Take a table apart into features and the column to predict."""
-    others = [name for name in (roles.id, roles.groups) if name is not None]
+    others = [name for name in (roles.id, roles.groups, roles.weight) if name is not None]
     for name in [roles.target, *others, *roles.ignored, *roles.used, *roles.categorical]:
         require_columns(frame, [name])
-    frame = _with_class(frame, roles.target)
+    frame = _with_weight(_with_class(frame, roles.target), roles.weight)
     candidates = frame.drop(columns={roles.target, *others, *roles.ignored} - set(roles.used))
     used = {*roles.used, *roles.categorical}
     features = candidates.drop(columns=_left_out(candidates, used))
@@ -94,8 +98,9 @@ def training_data(frame: "pd.DataFrame", roles: Roles) -> Training:
     groups = None if roles.groups is None else frame[roles.groups].astype(str).to_numpy()
     labels = class_labels(frame[roles.target])
     ids = frame.index if roles.id is None else frame[roles.id]
+    weights = None if roles.weight is None else frame[roles.weight].to_numpy(dtype=float)
     features = _as_features(features, [*texts, *roles.categorical])
-    return Training(features, labels, groups, ids.to_numpy(), roles.id or "row")
+    return Training(features, labels, groups, ids.to_numpy(), roles.id or "row", weights)
 
 
 def prediction_data(
@@ -123,7 +128,7 @@ def prediction_data(
     if len(empty):
         note(
             f"{counted(len(empty), 'row')} without any of the model's features "
-            f"({numbered(empty)}): the class is a guess, whatever its probability."
+            f"({numbered(empty)}): their probabilities are the class proportions of training."
         )
     converted = _as_features(features, [n for n, kind in columns.items() if "category" in kind])
     for name, known in categories.items():
@@ -180,6 +185,31 @@ def _with_class(frame: "pd.DataFrame", target: str) -> "pd.DataFrame":
         lost = frame.index[~has_class]
         note(f"left out {counted(len(lost), 'row')} without a class ({numbered(lost)}).")
     return frame[has_class]
+
+
+def _with_weight(frame: "pd.DataFrame", weight: str | None) -> "pd.DataFrame":
+    """Refuse weights that are no numbers >= 0; leave out rows of weight zero."""
+    if weight is None:
+        return frame
+    column = frame[weight]
+    if not is_numeric(column):
+        raise ValueError(
+            f"Expected numbers in column {weight!r}, the weights; {_example(column)}. Mend it, or "
+            "leave out --weight."
+        )
+    is_wrong = ~(column.astype(float) >= 0.0) | np.isinf(column.astype(float))
+    if is_wrong.any():
+        row = column.index[is_wrong.to_numpy().argmax()]
+        value = "nothing" if column.isna()[row] else f"{column[row]:g}"
+        raise ValueError(
+            f"Expected finite weights >= 0 in column {weight!r}; row {row} holds {value}. Mend "
+            "it; a weight of zero leaves a row out."
+        )
+    is_kept = column > 0
+    if not is_kept.all():
+        lost = frame.index[~is_kept]
+        note(f"left out {counted(len(lost), 'row')} of weight zero ({numbered(lost)}).")
+    return frame[is_kept]
 
 
 def _left_out(features: "pd.DataFrame", used: Collection[str]) -> list[str]:

@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearfield.distances import FeatureView
 from nearfield.estimators._metric import MetricSpace, is_named, takes_tables
-from nearfield.prediction import class_odds
+from nearfield.estimators._validation import rows_without_values
+from nearfield.prediction import class_odds, multiply_odds
 
 
 class ProbabilisticClassifier(ClassifierMixin, BaseEstimator):
@@ -51,7 +52,27 @@ class ProbabilisticClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if self.class_prior is None:
             return None
-        return class_odds(self.class_prior, np.bincount(self.labels_, minlength=len(self.classes_)))
+        return class_odds(self.class_prior, self._class_counts())
+
+    def _class_counts(self) -> NDArray[Any]:
+        """Count the training points of each class, by their weights."""
+        n_classes = len(self.classes_)
+        return np.bincount(self.labels_, weights=self._multiplicities, minlength=n_classes)
+
+    def _with_empty_rows(self, X: Any, odds: NDArray[Any] | None, *probabilities: Any) -> Any:
+        """Give rows of X without any value the class proportions: they tell nothing else."""
+        is_empty = rows_without_values(X)
+        if is_empty.any():
+            counts = self._class_counts()
+            proportions = multiply_odds((counts / counts.sum())[None], odds)[0]
+            for each in probabilities:
+                each[is_empty] = proportions
+        return probabilities
+
+    @property
+    def _multiplicities(self) -> NDArray[np.float64] | None:
+        """The weights of the training points; None where all are one."""
+        return None
 
 
 class MetricClassifier(ProbabilisticClassifier):

@@ -153,16 +153,20 @@ class KNeighborsClassifierCV(MetricClassifier):
         Parameters
         ----------
         X : array-like or sparse matrix, shape (n_samples, n_features)
-            With ``metric="precomputed"`` the distances to the training points.
+            With ``metric="precomputed"`` the distances to the training points. A row without any
+            value gets the class proportions of the training points.
 
         Returns
         -------
         probabilities : ndarray, shape (n_samples, n_classes)
         """
         check_is_fitted(self)
-        X = check_new_points(self, X)
-        if self._is_large(len(self.labels_)):
-            return self._shares_by_lists(X)
+        points = check_new_points(self, X)
+        shares = self._shares_by_lists if self._is_large(len(self.labels_)) else self._all_shares
+        return self._with_empty_rows(X, None, shares(points))[0]
+
+    def _all_shares(self, points: Any) -> NDArray[np.float64]:
+        """Count votes by the distances to all training points."""
         return map_chunks(
             lambda chunk: vote_shares(
                 self.metric_space_.distances_to(chunk),
@@ -170,7 +174,7 @@ class KNeighborsClassifierCV(MetricClassifier):
                 len(self.classes_),
                 self.n_neighbors_,
             ),
-            X,
+            points,
             max(1, _VALUES_A_CHUNK // self.metric_space_.n_points),
             self.n_jobs,
         )

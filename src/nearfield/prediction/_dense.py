@@ -13,8 +13,9 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
-from nearfield.field import RADIUS_EPSILON, DistanceFamily
+from nearfield.field import RADIUS_EPSILON, DistanceFamily, NeighborKernel
 from nearfield.prediction._quadrature import Floats
 from nearfield.prediction.kernels.radius import fill_in_weights, radius_support, search_table
 from nearfield.prediction.kernels.smooth import smooth_support, training_totals
@@ -33,6 +34,8 @@ def dense_sums(
     family: DistanceFamily, labels: NDArray[np.int64], scales: Floats, *, is_joint: bool
 ) -> Sums:
     """Prepare the support at some rising scales, with in-weights if the model has them."""
+    if family.multiplicities is not None:
+        return SumsOfMultiples.from_family(family, labels, scales, is_joint)
     make = SmoothSums.from_family if family.is_smooth else RadiusSums.from_family
     return make(family, labels, scales, is_joint)
 
@@ -161,4 +164,68 @@ class RadiusSums:
             RADIUS_EPSILON,
             support,
         )
+        return support
+
+
+@dataclass(frozen=True, eq=False)
+class SumsOfMultiples:
+    r"""The support under any kernel, where training points count as several.
+
+    .. math:: c^*_j = \frac{s_j \kappa(d^*_j)}{\sum_l s_l \kappa(d^*_l)}
+              + s_j \frac{\kappa(d^*_j)}{Z_j + \kappa(d^*_j)}, \qquad
+              Z_j = \sum_{l \ne j} s_l \kappa(d_{jl})
+
+    Attributes
+    ----------
+    kernel : NeighborKernel
+    scales : ndarray, shape (n_scales,)
+    class_multiplicities : ndarray, shape (n, G)
+        The multiplicity of each training point, in the column of its class.
+    nearest : ndarray, shape (n,)
+        The distance of each training point to its nearest neighbour.
+    log_normalizers : ndarray, shape (n_scales, n), or None
+        log Z relative to the kernel at that distance; None if in-weights play no part.
+    """
+
+    kernel: NeighborKernel
+    scales: Floats
+    class_multiplicities: Floats
+    nearest: Floats
+    log_normalizers: Floats | None
+
+    @classmethod
+    def from_family(
+        cls, family: DistanceFamily, labels: NDArray[np.int64], scales: Floats, is_joint: bool
+    ) -> "SumsOfMultiples":
+        """Sum over the training points at each of the scales."""
+        n_points, multiplicities = family.n_points, family.multiplicities
+        kernel = NeighborKernel(family.kernel, n_points)
+        by_class = np.zeros((n_points, family.n_classes))
+        by_class[np.arange(n_points), labels] = multiplicities
+        others = np.array(family.distances)
+        np.fill_diagonal(others, np.inf)
+        nearest = others.min(axis=1)
+        log_normalizers = None
+        if is_joint:
+            np.fill_diagonal(others, nearest)  # a finite number: it is left out of the sums below
+            log_normalizers = np.empty((len(scales), n_points))
+            for s, scale in enumerate(scales):
+                values = np.exp(kernel.log_ratios(others, nearest[:, None], scale))
+                np.fill_diagonal(values, 0.0)
+                log_normalizers[s] = np.log(values @ multiplicities)
+        return cls(kernel, scales, by_class, nearest, log_normalizers)
+
+    def support(self, distances: Floats) -> Floats:
+        """Give the support of each class at each scale, shape (m, n_scales, G)."""
+        n_classes = self.class_multiplicities.shape[1]
+        support = np.empty((len(distances), len(self.scales), n_classes))
+        closest = distances.min(axis=1, keepdims=True)
+        for s, scale in enumerate(self.scales):
+            values = np.exp(self.kernel.log_ratios(distances, closest, scale))
+            out_weights = values @ self.class_multiplicities
+            support[:, s] = out_weights / out_weights.sum(axis=1, keepdims=True)
+            if self.log_normalizers is not None:
+                log_ratios = self.kernel.log_ratios(distances, self.nearest, scale)
+                shares = expit(log_ratios - self.log_normalizers[s])
+                support[:, s] += shares @ self.class_multiplicities
         return support
