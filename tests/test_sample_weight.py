@@ -294,6 +294,14 @@ def test_a_file_keeps_the_weights(model, tmp_path):
     np.testing.assert_allclose(loaded.held_out_proba_, model.held_out_proba_, atol=1e-12)
 
 
+@pytest.mark.parametrize("names", [[0, 1], [False, True], [0.5, 1.5], ["a", "b"]])
+def test_a_file_keeps_weights_of_classes_of_any_kind(names, tmp_path):
+    y = np.repeat(names, 20)
+    model = clone(MODELS["gaussian"]).set_params(class_weight={names[0]: 3.0}).fit(FEATURES, y)
+    save(model, tmp_path / "model")
+    assert load(tmp_path / "model").class_weight == {names[0]: 3.0}
+
+
 def test_partial_fit_takes_weights(model):
     """Points added in two parts with their weights are those added at once."""
     model.fit(FEATURES[:25], CLASSES[:25], sample_weight=WEIGHTS[:25])
@@ -346,8 +354,8 @@ def test_automatic_inference_is_pseudolikelihood_and_others_are_refused():
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        (np.ones(39), "one number for each of 40 points"),
-        (np.ones((40, 2)), "one number for each of 40 points"),
+        (np.ones(39), "one number for each point"),
+        (np.ones((40, 2)), "one number for each point"),
         (np.full(40, -1.0), "finite numbers >= 0"),
         (np.full(40, np.nan), "finite numbers >= 0"),
         (np.zeros(40), "some of them above zero"),

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _num_samples, validate_data
 
 from nearfield.distances import (
     RawColumn,
@@ -133,12 +133,11 @@ def _with_weight(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any
     """Leave out the points of weight zero; give X, y, the weights and the rows that are left."""
     if sample_weight is None:
         return X, y, None, None
-    n_points = X.shape[0] if hasattr(X, "shape") else len(X)
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    weights, n_points = np.asarray(sample_weight, dtype=np.float64), _num_samples(X)
     if weights.shape != (n_points,):
         raise ValueError(
-            f"Expected sample_weight with one number for each of {n_points} points, shape "
-            f"({n_points},); got shape {weights.shape}. Give as many."
+            f"Expected sample_weight with one number for each point, shape ({n_points},); got "
+            f"shape {weights.shape}. Give as many."
         )
     if not ((weights >= 0.0) & (weights < np.inf)).all() or not weights.any():
         raise ValueError(
@@ -168,8 +167,7 @@ def check_further_weights(
     X, y, weights, _ = _with_weight(X, y, sample_weight)
     if weights is None and known is None:
         return X, y, None
-    n_further = X.shape[0] if hasattr(X, "shape") else len(X)
-    parts = (known, n_known), (weights, n_further)
+    parts = (known, n_known), (weights, _num_samples(X))
     return X, y, np.concatenate([np.ones(n) if part is None else part for part, n in parts])
 
 
@@ -237,7 +235,7 @@ def check_new_points(estimator: Any, X: Any) -> Any:
 
 def rows_without_values(X: Any) -> NDArray[np.bool_]:
     """Tell which rows have no value at all, shape (n_samples,)."""
-    is_empty = np.ones(X.shape[0] if hasattr(X, "shape") else len(X), dtype=bool)
+    is_empty = np.ones(_num_samples(X), dtype=bool)
     if sp.issparse(X):
         return ~is_empty
     columns = map(is_missing, raw_columns(X)) if is_table(X) else map(pd.isna, np.asarray(X).T)

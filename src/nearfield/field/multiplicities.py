@@ -9,7 +9,7 @@ Point j then gives each neighbour a weight in proportion to :math:`s_l \kappa(d_
 These sums are plain NumPy: weights are rare, and the compiled kernels stay as they are.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,5 +106,5 @@ class NewEdges(NamedTuple):
 
 def sum_at(places: Ints, values: Floats, shape: tuple[int, ...]) -> Floats:
     """Add up values by their places in a flat array of a shape."""
-    sums = np.bincount(places.ravel(), weights=values.ravel(), minlength=int(np.prod(shape)))
+    sums: Any = np.bincount(places.ravel(), weights=values.ravel(), minlength=int(np.prod(shape)))
     return sums.reshape(shape)
