@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.metrics import log_loss
 
 from nearfield import (
     DistanceNeighborsClassifier,
@@ -15,6 +16,8 @@ from nearfield import (
     NearfieldClassifier,
     ProbabilisticKNeighborsClassifier,
 )
+from nearfield.datasets import load_iris, stratified_split
+from nearfield.distances import fill_from_donors
 
 METRICS = ("euclidean", "manhattan", "within", "ard", "discriminant")
 FAST = "pseudolikelihood"
@@ -143,3 +146,35 @@ def test_a_row_without_categories_or_numbers_gets_the_class_proportions():
     empty = pd.DataFrame({"x": [np.nan, 0.5], "kind": [None, "u"]})
     model = DistanceNeighborsClassifier(inference=FAST).fit(frame, y)
     np.testing.assert_allclose(model.predict_proba(empty)[0], [2 / 3, 1 / 3])
+
+
+def test_gaps_are_filled_with_the_values_of_the_nearest_training_points():
+    donors = np.column_stack([np.arange(12.0), 100.0 * np.arange(12.0), np.ones(12)])
+    is_gap = np.array([[False, True, False], [True, False, True]])
+    points = np.array([[0.1, np.nan, 5.0], [np.nan, 1_100.0, np.nan]])
+    filled = fill_from_donors(points, is_gap, donors)
+    np.testing.assert_array_equal(filled[0, :, 1], 100.0 * np.arange(10))
+    np.testing.assert_array_equal(filled[0, :, [0, 2]], [[0.1] * 10, [5.0] * 10])
+    np.testing.assert_array_equal(filled[1, :, 0], np.arange(11, 1, -1))
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "average"])
+def test_rows_with_gaps_are_predicted_better_than_by_class_proportions(kind):
+    """With column means in the gaps the log loss on iris is above that of the proportions."""
+    models = {
+        "gaussian": DistanceNeighborsClassifier(inference=FAST),
+        "average": NearfieldClassifier(["gaussian"], ["euclidean"], n_folds=3, random_state=0),
+    }
+    X, y = load_iris(return_X_y=True)
+    train, test = stratified_split(y, 0.5, random_state=0)
+    new = np.where(np.random.default_rng(0).random(X[test].shape) < 0.5, np.nan, X[test])
+    model = models[kind].fit(X[train], y[train])
+    probabilities = model.predict_proba(new)
+    assert log_loss(y[test], probabilities) < 0.5 * np.log(3.0)
+    lower, upper = model.predict_proba_interval(new)
+    assert ((lower <= probabilities + 1e-6) & (probabilities <= upper + 1e-6)).all()
+    filled = fill_from_donors(new[:1], np.isnan(new[:1]), X[train])[0]
+    if np.isnan(new[0]).any() and not np.isnan(new[0]).all():
+        expected = model.predict_proba(filled).mean(axis=0)
+        np.testing.assert_allclose(probabilities[0], expected, atol=1e-9)
+    assert model.explain(new[:1])[0].probabilities == pytest.approx(probabilities[0])

@@ -93,10 +93,11 @@ def _instead(lacking: list[str], columns: list[str]) -> str:
     numbers = [as_number(column) for column in columns if is_number(column)]
     if numbers and all(is_number(name) for name in lacking):
         wanted = [as_number(name) for name in lacking]
+        reach = f", those missing are from {min(wanted):g} to {max(wanted):g}"
         return (
             f"the table has {counted(len(numbers), 'column')} named by numbers, from "
-            f"{min(numbers):g} to {max(numbers):g}, and those missing are from {min(wanted):g} to "
-            f"{max(wanted):g}. Supply them, by interpolation if need be."
+            f"{min(numbers):g} to {max(numbers):g}{reach if len(lacking) > 1 else ''}. Supply the "
+            "missing ones, by interpolation if need be."
         )
     by_lower_case = {column.casefold(): column for column in columns}
     near = [get_close_matches(name.casefold(), by_lower_case, n=1) for name in lacking]

@@ -1,6 +1,7 @@
 """What the classifiers share: prediction from probabilities, and data seen through distances."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from nearfield.distances import FeatureView
+from nearfield.distances import FeatureView, fill_from_donors
 from nearfield.estimators._metric import MetricSpace, is_named, takes_tables
-from nearfield.estimators._validation import rows_without_values
+from nearfield.estimators._validation import check_new_points, missing_values
 from nearfield.prediction import class_odds, multiply_odds
 
 
@@ -59,15 +60,43 @@ class ProbabilisticClassifier(ClassifierMixin, BaseEstimator):
         n_classes = len(self.classes_)
         return np.bincount(self.labels_, weights=self._multiplicities, minlength=n_classes)
 
-    def _with_empty_rows(self, X: Any, odds: NDArray[Any] | None, *probabilities: Any) -> Any:
-        """Give rows of X without any value the class proportions: they tell nothing else."""
-        is_empty = rows_without_values(X)
-        if is_empty.any():
-            counts = self._class_counts()
-            proportions = multiply_odds((counts / counts.sum())[None], odds)[0]
-            for each in probabilities:
-                each[is_empty] = proportions
-        return probabilities
+    def _predict_gaps(
+        self,
+        X: Any,
+        odds: NDArray[Any] | None,
+        predict: Callable[[Any], tuple[NDArray[np.float64], ...]],
+    ) -> tuple[NDArray[np.float64], ...]:
+        """Predict probabilities, or bounds of them; rows with missing values in their own way.
+
+        Where no training point had gaps, a row with some is averaged over the values that its
+        nearest training points have there. A row without any value gets the class proportions.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame
+            As the user gave it.
+        odds : ndarray, shape (G,), or None
+            Factors of the classes' odds.
+        predict : callable
+            Takes checked points and gives arrays of shape (n_samples, G).
+        """
+        points = check_new_points(self, X)
+        predicted = predict(points)
+        is_gap = missing_values(X)
+        if is_gap is None:
+            return predicted
+        is_empty = is_gap.all(axis=1)
+        rows = np.flatnonzero(is_gap.any(axis=1) & ~is_empty)
+        donors = getattr(self, "calibration_points_", None)
+        if len(rows) and donors is not None and getattr(self, "_fill", None) is not None:
+            filled = fill_from_donors(points[rows], is_gap[rows], donors)
+            of_copies = predict(filled.reshape(-1, points.shape[1]))
+            for each, values in zip(predicted, of_copies, strict=True):
+                each[rows] = values.reshape(*filled.shape[:2], -1).mean(axis=1)
+        counts = self._class_counts()
+        for each in predicted:
+            each[is_empty] = multiply_odds((counts / counts.sum())[None], odds)[0]
+        return predicted
 
     @property
     def _multiplicities(self) -> NDArray[np.float64] | None:

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nearfield._checks import check_whole
-from nearfield.distances import is_missing, raw_columns
 from nearfield.estimators._metric import is_named
-from nearfield.estimators._validation import check_new_points
+from nearfield.estimators._validation import check_new_points, missing_values
 from nearfield.prediction.explanation import (
     ClassChange,
     Contrast,
@@ -39,6 +38,7 @@ class ExplanationMixin:
     calibration_rows_: NDArray[np.int64]
     calibration_points_: Floats
     calibration_labels_: NDArray[np.int64]
+    predict_proba: Callable[..., Floats]
     _proba_of: Callable[[Any], Floats]
     _influence_of: Callable[[Any], Floats]
     _distances_of: Callable[[Any], Floats]
@@ -68,12 +68,14 @@ class ExplanationMixin:
         check_is_fitted(self)
         n_samples = check_whole(n_samples, "n_samples", minimum=1)
         points = check_new_points(self, X)
+        predicted = self.predict_proba(X)
         names = self._explained_names(X)
-        gaps = _missing_values(X, len(names))
+        is_gap = missing_values(X) if names else None
+        gaps = np.zeros((len(predicted), len(names)), dtype=bool) if is_gap is None else is_gap
         explanations = []
         for row in range(points.shape[0]):
             point = points[row : row + 1]
-            probabilities = self._proba_of(point)[0]
+            probabilities = predicted[row]
             influence = self._influence_of(point)[0]
             contrast = Contrast.from_probabilities(probabilities)
             nearest = self._nearest_of(contrast.second, point)
@@ -162,13 +164,6 @@ class ExplanationMixin:
             return self.feature_names_in_.tolist()
         positions = range(self.calibration_points_.shape[1])
         return [_plain(name) for name in getattr(X, "columns", positions)]
-
-
-def _missing_values(X: Any, n_features: int) -> NDArray[np.bool_]:
-    """Tell which values of new points are missing, shape (n_samples, n_features)."""
-    if sp.issparse(X) or n_features == 0:
-        return np.zeros((np.shape(X)[0], n_features), dtype=bool)
-    return np.column_stack([is_missing(column) for column in raw_columns(X)])
 
 
 def _dense(points: Any) -> Floats:

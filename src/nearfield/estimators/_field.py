@@ -249,16 +249,18 @@ class FieldClassifier(DecisionMixin, ExplanationMixin, MetricClassifier):
         ----------
         X : array-like or sparse matrix, shape (n_samples, n_features)
             With ``metric="precomputed"`` the distances to the training points, shape
-            (n_samples, n_training). A row without any value gets the class proportions of the
-            training points, or `class_prior`.
+            (n_samples, n_training). Where no training point had missing values, a row with some
+            is averaged over the values that its ten nearest training points have there. A row
+            without any value gets the class proportions of training, or `class_prior`.
 
         Returns
         -------
         probabilities : ndarray, shape (n_samples, n_classes)
         """
         check_is_fitted(self)
-        probabilities = self._proba_of(check_new_points(self, X))
-        return self._with_empty_rows(X, self._class_odds(), probabilities)[0]
+        return self._predict_gaps(X, self._class_odds(), lambda points: (self._proba_of(points),))[
+            0
+        ]
 
     def _proba_of(self, points: Any) -> NDArray[np.float64]:
         """Give the class probabilities of checked points."""
@@ -290,8 +292,14 @@ class FieldClassifier(DecisionMixin, ExplanationMixin, MetricClassifier):
         self, X: Any, level: float, odds: NDArray[np.float64] | None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Bound the class probabilities, given factors of the classes' odds."""
-        bounds = self._map(lambda predictor: partial(predictor.interval, level=level, odds=odds), X)
-        return self._with_empty_rows(X, odds, *bounds)
+        check_is_fitted(self)
+
+        def interval(predictor: Any) -> Any:
+            return partial(predictor.interval, level=level, odds=odds)
+
+        predict = partial(self._map_points, interval)
+        lower, upper = self._predict_gaps(X, odds, predict)
+        return lower, upper
 
     def outlier_score(self, X: Any) -> NDArray[np.float64]:
         r"""Tell how far each point is from all training points, at the scale of the posterior.

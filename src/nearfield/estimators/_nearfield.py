@@ -287,16 +287,18 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         Parameters
         ----------
         X : array-like or sparse matrix, shape (n_samples, n_features)
-            A row without any value gets the class proportions of the training points, or
-            `class_prior`.
+            Where no training point had missing values, a row with some is averaged over the
+            values that its ten nearest training points have there. A row without any value gets
+            the class proportions of training, or `class_prior`.
 
         Returns
         -------
         probabilities : ndarray, shape (n_samples, n_classes)
         """
         check_is_fitted(self)
-        probabilities = self._proba_of(check_new_points(self, X))
-        return self._with_empty_rows(X, self._class_odds(), probabilities)[0]
+        return self._predict_gaps(X, self._class_odds(), lambda points: (self._proba_of(points),))[
+            0
+        ]
 
     def _proba_of(self, points: Any) -> NDArray[np.float64]:
         """Give the class probabilities of checked points."""
@@ -330,7 +332,11 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         def interval(mixture: Mixture, points: list[Any]) -> tuple[Any, ...]:
             return tuple(mixture.quantiles(points, (tail, 1.0 - tail), odds))
 
-        return self._with_empty_rows(X, odds, *self._map(interval, self._place(X)))
+        check_is_fitted(self)
+        lower, upper = self._predict_gaps(
+            X, odds, lambda points: self._map(interval, self._transform(points))
+        )
+        return lower, upper
 
     def predict_joint(
         self, X: Any, n_draws: int = 1_000, *, random_state: Any = None

@@ -11,7 +11,7 @@ from nearfield.estimators import _settings
 from nearfield.estimators._base import MetricClassifier
 from nearfield.estimators._metric import is_named
 from nearfield.estimators._settings import check_choice, check_common, make_rng
-from nearfield.estimators._validation import check_new_points, check_training_data
+from nearfield.estimators._validation import check_training_data
 from nearfield.estimators._votes import leave_one_out_errors, list_shares, outvoted, vote_shares
 from nearfield.neighbors import SEARCHES, Index
 from nearfield.prediction import map_chunks
@@ -161,9 +161,8 @@ class KNeighborsClassifierCV(MetricClassifier):
         probabilities : ndarray, shape (n_samples, n_classes)
         """
         check_is_fitted(self)
-        points = check_new_points(self, X)
         shares = self._shares_by_lists if self._is_large(len(self.labels_)) else self._all_shares
-        return self._with_empty_rows(X, None, shares(points))[0]
+        return self._predict_gaps(X, None, lambda points: (shares(points),))[0]
 
     def _all_shares(self, points: Any) -> NDArray[np.float64]:
         """Count votes by the distances to all training points."""

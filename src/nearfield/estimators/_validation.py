@@ -233,17 +233,15 @@ def check_new_points(estimator: Any, X: Any) -> Any:
     return np.where(np.isnan(X), fill, X) if np.isnan(X).any() else X
 
 
-def rows_without_values(X: Any) -> NDArray[np.bool_]:
-    """Tell which rows have no value at all, shape (n_samples,)."""
-    is_empty = np.ones(_num_samples(X), dtype=bool)
+def missing_values(X: Any) -> NDArray[np.bool_] | None:
+    """Tell which values are missing, shape (n_samples, n_features); None if there are all."""
     if sp.issparse(X):
-        return ~is_empty
-    columns = map(is_missing, raw_columns(X)) if is_table(X) else map(pd.isna, np.asarray(X).T)
-    for is_gap in columns:
-        is_empty &= is_gap
-        if not is_empty.any():
-            break
-    return is_empty
+        return None
+    if is_table(X):
+        is_gap = np.column_stack([is_missing(column) for column in raw_columns(X)])
+    else:
+        is_gap = np.asarray(pd.isna(np.asarray(X)))
+    return is_gap if is_gap.any() else None
 
 
 def _needs_encoder(estimator: Any, X: Any) -> bool:
