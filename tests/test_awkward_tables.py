@@ -178,3 +178,20 @@ def test_rows_with_gaps_are_predicted_better_than_by_class_proportions(kind):
         expected = model.predict_proba(filled).mean(axis=0)
         np.testing.assert_allclose(probabilities[0], expected, atol=1e-9)
     assert model.explain(new[:1])[0].probabilities == pytest.approx(probabilities[0])
+
+
+def test_gaps_in_a_table_with_categories_are_filled_where_training_had_none():
+    """The class follows from the category; `x` has gaps in training, `kind` and `z` have none."""
+    rng = np.random.default_rng(3)
+    kinds = np.resize(["u", "v", "w"], 60)
+    x = np.unique(kinds, return_inverse=True)[1] + 0.1 * rng.normal(size=60)
+    frame = pd.DataFrame({"x": x, "kind": kinds, "z": rng.normal(size=60)})
+    frame.loc[::9, "x"] = np.nan
+    model = DistanceNeighborsClassifier(inference=FAST).fit(frame, kinds)
+    new = pd.DataFrame({"x": [0.0, 1.0, 2.0], "kind": [None] * 3, "z": [np.nan] * 3})
+    assert model.predict(new).tolist() == ["u", "v", "w"]
+    assert (model.predict_proba(new).max(axis=1) > 0.8).all()
+    known = pd.DataFrame({"x": [np.nan], "kind": ["v"], "z": [0.0]})
+    np.testing.assert_array_equal(
+        model.predict_proba(known), model._proba_of(model.encoder_.transform(known))
+    )

@@ -23,6 +23,7 @@ class ProbabilisticClassifier(ClassifierMixin, BaseEstimator):
     class_prior: Any = None
     n_features_in_: int
     encoder_: Any = None
+    calibration_points_: NDArray[np.float64]
     categorical_features: Any = "from_dtype"
 
     @property
@@ -68,7 +69,7 @@ class ProbabilisticClassifier(ClassifierMixin, BaseEstimator):
     ) -> tuple[NDArray[np.float64], ...]:
         """Predict probabilities, or bounds of them; rows with missing values in their own way.
 
-        Where no training point had gaps, a row with some is averaged over the values that its
+        A row with gaps in columns that had none in training is averaged over the values that its
         nearest training points have there. A row without any value gets the class proportions.
 
         Parameters
@@ -86,10 +87,10 @@ class ProbabilisticClassifier(ClassifierMixin, BaseEstimator):
         if is_gap is None:
             return predicted
         is_empty = is_gap.all(axis=1)
-        rows = np.flatnonzero(is_gap.any(axis=1) & ~is_empty)
-        donors = getattr(self, "calibration_points_", None)
-        if len(rows) and donors is not None and getattr(self, "_fill", None) is not None:
-            filled = fill_from_donors(points[rows], is_gap[rows], donors)
+        is_filled = self._gaps_to_fill(is_gap)
+        rows = np.flatnonzero(is_filled.any(axis=1) & ~is_empty)
+        if len(rows):
+            filled = fill_from_donors(points[rows], is_filled[rows], self.calibration_points_)
             of_copies = predict(filled.reshape(-1, points.shape[1]))
             for each, values in zip(predicted, of_copies, strict=True):
                 each[rows] = values.reshape(*filled.shape[:2], -1).mean(axis=1)
@@ -97,6 +98,13 @@ class ProbabilisticClassifier(ClassifierMixin, BaseEstimator):
         for each in predicted:
             each[is_empty] = multiply_odds((counts / counts.sum())[None], odds)[0]
         return predicted
+
+    def _gaps_to_fill(self, is_gap: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Tell which columns of checked points to fill from donors, shape (n_samples, n_columns).
+
+        Those of features without gaps in training: a model knows what to make of other gaps.
+        """
+        return np.zeros_like(is_gap)
 
     @property
     def _multiplicities(self) -> NDArray[np.float64] | None:

@@ -147,6 +147,15 @@ class ExplanationMixin:
         ends = np.cumsum([code.width for code in self.encoder_.codes_])
         return np.split(np.arange(ends[-1]), ends[:-1])
 
+    def _gaps_to_fill(self, is_gap: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        if self.encoder_ is None:
+            return is_gap & (getattr(self, "_fill", None) is not None)
+        is_filled = np.zeros((len(is_gap), self.calibration_points_.shape[1]), dtype=bool)
+        parts = zip(self.encoder_.codes_, self._feature_groups(), is_gap.T, strict=True)
+        for code, columns, is_gap_there in parts:
+            is_filled[:, columns] = is_gap_there[:, None] & (not code.has_gaps)
+        return is_filled
+
     def _values(self, point: Floats) -> list[Any]:
         """Give the values of the features of a checked point, as the table has them."""
         if self.encoder_ is None:

@@ -249,9 +249,9 @@ class FieldClassifier(DecisionMixin, ExplanationMixin, MetricClassifier):
         ----------
         X : array-like or sparse matrix, shape (n_samples, n_features)
             With ``metric="precomputed"`` the distances to the training points, shape
-            (n_samples, n_training). Where no training point had missing values, a row with some
-            is averaged over the values that its ten nearest training points have there. A row
-            without any value gets the class proportions of training, or `class_prior`.
+            (n_samples, n_training). A row with missing values in columns that had none in
+            training is averaged over the values that its ten nearest training points have there;
+            one without any value gets the class proportions of training, or `class_prior`.
 
         Returns
         -------

@@ -287,8 +287,8 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         Parameters
         ----------
         X : array-like or sparse matrix, shape (n_samples, n_features)
-            Where no training point had missing values, a row with some is averaged over the
-            values that its ten nearest training points have there. A row without any value gets
+            A row with missing values in columns that had none in training is averaged over the
+            values that its ten nearest training points have there; one without any value gets
             the class proportions of training, or `class_prior`.
 
         Returns
