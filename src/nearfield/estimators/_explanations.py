@@ -70,8 +70,7 @@ class ExplanationMixin:
         points = check_new_points(self, X)
         predicted = self.predict_proba(X)
         names = self._explained_names(X)
-        is_gap = missing_values(X) if names else None
-        gaps = np.zeros((len(predicted), len(names)), dtype=bool) if is_gap is None else is_gap
+        gaps = _gaps_of(X, len(predicted), len(names))
         explanations = []
         for row in range(points.shape[0]):
             point = points[row : row + 1]
@@ -173,6 +172,12 @@ class ExplanationMixin:
             return self.feature_names_in_.tolist()
         positions = range(self.calibration_points_.shape[1])
         return [_plain(name) for name in getattr(X, "columns", positions)]
+
+
+def _gaps_of(X: Any, n_samples: int, n_features: int) -> NDArray[np.bool_]:
+    """Tell which values of new points are missing, shape (n_samples, n_features)."""
+    is_gap = missing_values(X) if n_features else None
+    return np.zeros((n_samples, n_features), dtype=bool) if is_gap is None else is_gap
 
 
 def _dense(points: Any) -> Floats:

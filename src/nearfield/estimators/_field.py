@@ -184,11 +184,8 @@ class FieldClassifier(DecisionMixin, ExplanationMixin, MetricClassifier):
         family, index = self.family_, None
         if family.has_graph:
             index = space.make_index(self.search)
-            family = replace(
-                family,
-                graph=family.graph.extended(index, space.points, n_jobs=self.n_jobs),
-                multiplicities=multiplicities,
-            )
+            graph = family.graph.extended(index, space.points, n_jobs=self.n_jobs)
+            family = replace(family, graph=graph, multiplicities=multiplicities)
         else:
             distances = space.training_distances(None, self.n_jobs)
             family = family.with_distances(distances, multiplicities)

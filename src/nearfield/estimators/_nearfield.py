@@ -165,11 +165,7 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         self.random_state = random_state
 
     def fit(
-        self,
-        X: Any,
-        y: Any,
-        groups: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        self, X: Any, y: Any, groups: ArrayLike | None = None, sample_weight: Any = None
     ) -> Self:
         """Fit all estimators and weigh them.
 
@@ -205,13 +201,12 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
             if is_large:
                 training = TrainingPoints(points, labels)
                 fits = GraphFits(self, points, labels, multiplicities)
-                candidates, log_scores, weights = fit_at_scale(self, training, fits, multiplicities)
+                average = fit_at_scale(self, training, fits, multiplicities)
             elif self.averaging == "stacking":
-                candidates, log_scores, weights = fit_by_stacking(
-                    self, points, labels, codes, multiplicities
-                )
+                average = fit_by_stacking(self, points, labels, codes, multiplicities)
             else:
-                candidates, log_scores, weights = fit_by_evidence(self, points, labels)
+                average = fit_by_evidence(self, points, labels)
+        candidates, log_scores, weights = average
         weights = np.where(weights < min(_LEAST_WEIGHT, weights.max()), 0.0, weights)
         self.power_transform_ = features
         self.labels_ = labels
