@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -195,3 +196,9 @@ def test_gaps_in_a_table_with_categories_are_filled_where_training_had_none():
     np.testing.assert_array_equal(
         model.predict_proba(known), model._proba_of(model.encoder_.transform(known))
     )
+
+
+def test_sparse_features_too_many_to_be_dense_are_refused():
+    X = sp.eye(2_001, 200_000, format="csr")
+    with pytest.raises(ValueError, match="which keeps them sparse"):
+        NearfieldClassifier().fit(X, np.resize([0, 1], 2_001))

@@ -419,3 +419,12 @@ def test_many_points_take_weights():
     balanced = model.set_params(class_weight="balanced").fit(X, y).predict_proba(X[::20])
     assert balanced[:, 1].mean() > plain[:, 1].mean() + 0.03
     assert model.held_out_proba_.shape[1] == 2
+
+
+@pytest.mark.parametrize("weights", [{"class_weight": "balanced"}, {"sample_weight": WEIGHTS}])
+def test_dask_refuses_weights(weights):
+    array, lazy = pytest.importorskip("dask.array"), pytest.importorskip("nearfield.dask")
+    X, y = array.from_array(FEATURES, chunks=20), array.from_array(CLASSES, chunks=20)
+    model = lazy.NearfieldClassifier(class_weight=weights.get("class_weight"))
+    with pytest.raises(ValueError, match="Expected points without weights on Dask"):
+        model.fit(X, y, sample_weight=weights.get("sample_weight"))

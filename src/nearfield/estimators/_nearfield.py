@@ -5,7 +5,6 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,6 +26,7 @@ from nearfield.estimators._validation import (
     check_groups,
     check_new_points,
     check_weighted_data,
+    to_dense,
 )
 from nearfield.prediction import check_class_prior, map_chunks, multiply_odds
 from nearfield.prediction.mixture import Mixture
@@ -172,7 +172,8 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         Parameters
         ----------
         X : array-like, sparse matrix or data frame, shape (n_samples, n_features)
-            A data frame of pandas or polars may have categories and missing values.
+            A data frame of pandas or polars may have categories and missing values. Sparse
+            features are made dense, up to 2 GB of them.
         y : array-like, shape (n_samples,)
             Classes of any kind: text, whole numbers, truth values.
         groups : array-like, shape (n_samples,), optional
@@ -191,7 +192,7 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         codes = check_groups(groups, len(labels), kept, has_folds=has_folds)
         if not is_large:
             check_dense(X.shape[0])
-        points = X.toarray() if sp.issparse(X) else X
+        points = to_dense(X)
         features = None
         if self.power_transform and points.shape[1] < len(points):
             numbers = None if self.encoder_ is None else self.encoder_.is_number_
@@ -438,7 +439,7 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
 
     def _transform(self, X: Any) -> NDArray[np.float64]:
         """Take checked features to where the candidates are."""
-        points = X.toarray() if sp.issparse(X) else X
+        points = to_dense(X)
         return points if self.power_transform_ is None else self.power_transform_.transform(points)
 
     def _views(self, points: NDArray[np.float64]) -> list[Any]:

@@ -27,6 +27,7 @@ MIN_POINTS = 3
 
 
 _ROUNDING = 1e-8  # of the largest distance
+_MAX_DENSE_VALUES = 2**28
 
 
 def check_training_data(estimator: Any, X: Any, y: Any) -> tuple[Any, NDArray[np.int64]]:
@@ -231,6 +232,21 @@ def check_new_points(estimator: Any, X: Any) -> Any:
     options["ensure_all_finite"] = "allow-nan"
     X = validate_data(estimator, X, reset=False, **options)
     return np.where(np.isnan(X), fill, X) if np.isnan(X).any() else X
+
+
+def to_dense(X: Any) -> Any:
+    """Make sparse features dense; refuse more than two gigabytes of them."""
+    if not sp.issparse(X):
+        return X
+    if X.shape[0] * X.shape[1] > _MAX_DENSE_VALUES:
+        raise ValueError(
+            "Expected sparse features that fit into 2 GB when they are made dense, which the "
+            f"metrics of NearfieldClassifier need; got shape {X.shape}, "
+            f"{8e-9 * X.shape[0] * X.shape[1]:.3g} GB. Use "
+            'DistanceNeighborsClassifier(metric="cosine"), which keeps them sparse, or reduce the '
+            "features first, for instance by sklearn.decomposition.TruncatedSVD."
+        )
+    return X.toarray()
 
 
 def missing_values(X: Any) -> NDArray[np.bool_] | None:
