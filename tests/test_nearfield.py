@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 import pytest
+from scikit_checks import expected_failures
 from scipy.optimize import minimize
 from scipy.special import softmax
 from scipy.stats import skew
@@ -29,7 +30,10 @@ from nearfield.prediction.mixture import weighted_quantiles
 SMALL = {"kernels": ("gaussian",), "metrics": ("euclidean", "within"), "random_state": 0}
 
 
-@parametrize_with_checks([NearfieldClassifier(n_folds=2, **SMALL), PowerTransform()])
+@parametrize_with_checks(
+    [NearfieldClassifier(n_folds=2, **SMALL), PowerTransform()],
+    expected_failed_checks=expected_failures,
+)
 def test_scikit_learn_accepts_the_classifier_and_its_transform(estimator, check):
     check(estimator)
 

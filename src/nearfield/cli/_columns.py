@@ -1,7 +1,7 @@
 """From a table to features and labels: which columns and rows are used, and as what."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nearfield.cli._names import require_columns, same_numbers
 from nearfield.cli._numbers import is_numeric, to_numbers
-from nearfield.cli._words import counted, listed, note, numbered
+from nearfield.cli._words import counted, listed, note, numbered, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +29,7 @@ class Roles(NamedTuple):
     Attributes
     ----------
     target : str
-    id, groups : str, optional
+    id, groups, weight : str, optional
     ignored, used : sequence of str
         Columns to leave out; columns to keep although they look like identifiers.
     categorical : sequence of str
@@ -44,6 +44,7 @@ class Roles(NamedTuple):
     used: Sequence[str] = ()
     categorical: Sequence[str] = ()
     drops_missing: bool = False
+    weight: str | None = None
 
 
 class Training(NamedTuple):
@@ -59,6 +60,8 @@ class Training(NamedTuple):
         The names of the samples, or the numbers of their rows.
     id_name : str
         What these are.
+    weights : ndarray, shape (n,), or None
+        As how many rows each row counts, above zero.
     """
 
     features: "pd.DataFrame"
@@ -66,14 +69,15 @@ class Training(NamedTuple):
     groups: NDArray[Any] | None
     ids: NDArray[Any]
     id_name: str
+    weights: NDArray[np.float64] | None = None
 
 
 def training_data(frame: "pd.DataFrame", roles: Roles) -> Training:
     """Take a table apart into features and the column to predict."""
-    others = [name for name in (roles.id, roles.groups) if name is not None]
+    others = [name for name in (roles.id, roles.groups, roles.weight) if name is not None]
     for name in [roles.target, *others, *roles.ignored, *roles.used, *roles.categorical]:
         require_columns(frame, [name])
-    frame = _with_class(frame, roles.target)
+    frame = _with_weight(_with_class(frame, roles.target), roles.weight)
     candidates = frame.drop(columns={roles.target, *others, *roles.ignored} - set(roles.used))
     used = {*roles.used, *roles.categorical}
     features = candidates.drop(columns=_left_out(candidates, used))
@@ -83,19 +87,20 @@ def training_data(frame: "pd.DataFrame", roles: Roles) -> Training:
             "none. Supply the features too."
         )
     texts = [name for name in features.columns if not is_numeric(features[name])]
-    for name in set(texts) - set(roles.categorical):
-        if not _is_category(features[name]):
-            raise ValueError(
-                f"Expected numbers, or text of few values, in column {name!r}; "
-                f"{_example(features[name])}. {_remedy(features[name])}"
-            )
+    unclear = [name for name in texts if name not in roles.categorical]
+    _refuse_text(
+        features[[name for name in unclear if not _is_category(features[name])]],
+        "numbers, or text of few values,",
+        _remedy,
+    )
     features = usable_rows(features, drops_missing=roles.drops_missing)
     frame = frame.loc[features.index]
     groups = None if roles.groups is None else frame[roles.groups].astype(str).to_numpy()
     labels = class_labels(frame[roles.target])
     ids = frame.index if roles.id is None else frame[roles.id]
+    weights = None if roles.weight is None else frame[roles.weight].to_numpy(dtype=float)
     features = _as_features(features, [*texts, *roles.categorical])
-    return Training(features, labels, groups, ids.to_numpy(), roles.id or "row")
+    return Training(features, labels, groups, ids.to_numpy(), roles.id or "row", weights)
 
 
 def prediction_data(
@@ -112,18 +117,18 @@ def prediction_data(
     frame = same_numbers(frame, list(columns))
     require_columns(frame, list(columns))
     features = frame[list(columns)]
-    for name, kind in columns.items():
-        if kind in ("number", "boolean") and not is_numeric(features[name]):
-            raise ValueError(
-                f"Expected numbers in column {name!r}, as in the data that the model was fitted "
-                f"to; {_example(features[name])}. {_remedy(features[name])}"
-            )
+    numbers = [name for name, kind in columns.items() if kind in ("number", "boolean")]
+    _refuse_text(
+        features[[name for name in numbers if not is_numeric(features[name])]],
+        "numbers, as in the data that the model was fitted to,",
+        lambda column: f"{_mending(column)}.",
+    )
     features = usable_rows(features, drops_missing=drops_missing)
     empty = features.index[features.isna().all(axis=1)]
     if len(empty):
         note(
             f"{counted(len(empty), 'row')} without any of the model's features "
-            f"({numbered(empty)}): the class is a guess, whatever its probability."
+            f"({numbered(empty)}): their probabilities are the class proportions of training."
         )
     converted = _as_features(features, [n for n, kind in columns.items() if "category" in kind])
     for name, known in categories.items():
@@ -180,6 +185,31 @@ def _with_class(frame: "pd.DataFrame", target: str) -> "pd.DataFrame":
         lost = frame.index[~has_class]
         note(f"left out {counted(len(lost), 'row')} without a class ({numbered(lost)}).")
     return frame[has_class]
+
+
+def _with_weight(frame: "pd.DataFrame", weight: str | None) -> "pd.DataFrame":
+    """Refuse weights that are no numbers >= 0; leave out rows of weight zero."""
+    if weight is None:
+        return frame
+    column = frame[weight]
+    if not is_numeric(column):
+        raise ValueError(
+            f"Expected numbers in column {weight!r}, the weights; {_example(column)}. Mend it, or "
+            "leave out --weight."
+        )
+    is_wrong = ~(column.astype(float) >= 0.0) | np.isinf(column.astype(float))
+    if is_wrong.any():
+        row = column.index[is_wrong.to_numpy().argmax()]
+        value = "nothing" if column.isna()[row] else f"{column[row]:g}"
+        raise ValueError(
+            f"Expected finite weights >= 0 in column {weight!r}; row {row} holds {value}. Mend "
+            "it; a weight of zero leaves a row out."
+        )
+    is_kept = column > 0
+    if not is_kept.all():
+        lost = frame.index[~is_kept]
+        note(f"left out {counted(len(lost), 'row')} of weight zero ({numbered(lost)}).")
+    return frame[is_kept]
 
 
 def _left_out(features: "pd.DataFrame", used: Collection[str]) -> list[str]:
@@ -244,14 +274,37 @@ def _is_category(column: "pd.Series") -> bool:
     return not is_other and column.nunique() <= max(column.notna().sum() / 2, 20)
 
 
+def _refuse_text(
+    features: "pd.DataFrame", expected: str, remedy: Callable[["pd.Series"], str]
+) -> None:
+    """Refuse columns of text that need mending: the first by its values, all by their names."""
+    if features.shape[1] == 0:
+        return
+    column = features.iloc[:, 0]
+    n_others = features.shape[1] - 1
+    others = ""
+    if n_others:
+        which = counted(n_others, "other column")
+        verb, names = "does" if n_others == 1 else "do", quoted(features.columns[1:])
+        others = f" So {verb} {which} ({names})."
+    raise ValueError(
+        f"Expected {expected} in column {str(column.name)!r}; {_example(column)}. "
+        f"{remedy(column)}{others}"
+    )
+
+
 def _example(column: "pd.Series") -> str:
-    """Name the first value that is not a number."""
+    """Name the first values that are not numbers."""
     is_text = (to_numbers(column).isna() & column.notna()).to_numpy()
-    row = int(np.argmax(is_text))
-    held = f"row {column.index[row]} holds {str(column.iloc[row])!r}"
+    shown = column[is_text] if is_text.any() else column.dropna()[:1]
+    first, *more = shown.drop_duplicates().astype(str).items()
+    held = f"row {first[0]} holds {first[1]!r}"
     if not _is_mostly_numbers(column):
         return held
-    return f"{is_text.sum():,} of {len(column):,} rows hold something else, {held}"
+    further = [f"row {row} {value!r}" for row, value in more[: _N_SHOWN - 1]]
+    return f"{is_text.sum():,} of {len(column):,} rows hold something else, " + ", ".join(
+        [held, *further]
+    )
 
 
 def _remedy(column: "pd.Series") -> str:
@@ -259,18 +312,23 @@ def _remedy(column: "pd.Series") -> str:
     if _holds_dates(column):
         return f"These are dates: pass --ignore {name}, or turn them into numbers such as days."
     if _is_mostly_numbers(column):
-        values = column[to_numbers(column).isna() & column.notna()].astype(str)
-        is_limit = values.str.contains(r"^\s*[<>≤≥]|LOD|LOQ", regex=True).any()
-        what = (
-            "Values beyond a limit of detection need a number (half the limit is customary)"
-            if is_limit
-            else "Replace them by numbers"
-        )
-        return f"{what}, or empty those cells; or pass --ignore {name}."
+        return f"{_mending(column)}; or pass --ignore {name}."
     return (
         f"If it names the samples, pass --id {name}; if it holds categories, --categorical {name}; "
         f"otherwise --ignore {name}."
     )
+
+
+def _mending(column: "pd.Series") -> str:
+    """Say what to do with cells that are not numbers."""
+    values = column[to_numbers(column).isna() & column.notna()].astype(str)
+    is_limit = values.str.contains(r"^\s*[<>≤≥]|LOD|LOQ", regex=True).any()
+    what = (
+        "Values beyond a limit of detection need a number (half the limit is customary)"
+        if is_limit
+        else "Replace them by numbers"
+    )
+    return f"{what}, or empty those cells"
 
 
 def _is_mostly_numbers(column: "pd.Series") -> bool:

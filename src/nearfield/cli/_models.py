@@ -88,17 +88,34 @@ def classifier(settings: Settings) -> Any:
     return nearfield.DistanceNeighborsClassifier(_KERNELS[model], **common)
 
 
-def fold_options(
-    final: Any, groups: NDArray[Any] | None, rows: NDArray[np.bool_] | slice = slice(None)
+def fit_options(
+    final: Any,
+    groups: NDArray[Any] | None,
+    weights: NDArray[np.float64] | None,
+    rows: NDArray[np.bool_] | slice = slice(None),
 ) -> dict[str, Any]:
-    """Give what `fit` takes beside features and classes: groups, if the model holds points out."""
+    """Give what `fit` takes beside features and classes.
+
+    Groups, if the model holds points out, and weights, if it takes them.
+    """
     from sklearn.utils.validation import has_fit_parameter
 
-    if groups is None or not has_fit_parameter(final, "groups"):
-        return {}
-    if len(groups[rows]) > _MAX_GROUPED:
-        return {}
-    return {"groups": groups[rows]}
+    options = {}
+    has_groups = groups is not None and has_fit_parameter(final, "groups")
+    if groups is not None and has_groups and len(groups[rows]) <= _MAX_GROUPED:
+        options["groups"] = groups[rows]
+    if weights is not None and has_fit_parameter(final, "sample_weight"):
+        options["sample_weight"] = weights[rows]
+    return options
+
+
+def check_takes_weights(model: Model, weight: str | None) -> None:
+    """Refuse weights for a model that takes none."""
+    if weight is not None and model is Model.KNN:
+        raise typer.BadParameter(
+            "the model knn takes no weights. Leave --weight out, or choose another --model.",
+            param_hint="'--weight'",
+        )
 
 
 def final_step(fitted: Any) -> Any:

@@ -92,13 +92,15 @@ def _instead(lacking: list[str], columns: list[str]) -> str:
     """Say what there is: of wavelengths the range, else a name that is much alike, or all."""
     numbers = [as_number(column) for column in columns if is_number(column)]
     if numbers and all(is_number(name) for name in lacking):
+        wanted = [as_number(name) for name in lacking]
+        reach = f", those missing are from {min(wanted):g} to {max(wanted):g}"
         return (
             f"the table has {counted(len(numbers), 'column')} named by numbers, from "
-            f"{min(numbers):g} to {max(numbers):g}. Supply the missing ones, by interpolation if "
-            "need be."
+            f"{min(numbers):g} to {max(numbers):g}{reach if len(lacking) > 1 else ''}. Supply the "
+            "missing ones, by interpolation if need be."
         )
     by_lower_case = {column.casefold(): column for column in columns}
-    near = get_close_matches(lacking[0].casefold(), by_lower_case, n=1)
-    if len(lacking) == 1 and near:
-        return f"did you mean {by_lower_case[near[0]]!r}?"
+    near = [get_close_matches(name.casefold(), by_lower_case, n=1) for name in lacking]
+    if all(near):
+        return f"did you mean {quoted(by_lower_case[match] for match, *_ in near)}?"
     return f"the columns are {quoted(columns)}. Check the name{'s' if len(lacking) > 1 else ''}."

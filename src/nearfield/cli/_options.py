@@ -79,6 +79,16 @@ Groups = Annotated[
         show_default=False,
     ),
 ]
+Weight = Annotated[
+    str | None,
+    typer.Option(
+        "--weight",
+        metavar="COLUMN",
+        help="The column that says as how many rows each row counts in a fit: no feature. A weight "
+        "of zero leaves a row out. Losses count every row once, and knn takes no weights.",
+        show_default=False,
+    ),
+]
 Ignored = Annotated[
     list[str] | None,
     typer.Option(

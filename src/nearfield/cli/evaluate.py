@@ -13,8 +13,9 @@ from nearfield.cli._models import (
     DEFAULT_MODEL,
     Model,
     Settings,
+    check_takes_weights,
     classifier,
-    fold_options,
+    fit_options,
     simple_settings,
 )
 from nearfield.cli._progress import progress
@@ -57,6 +58,7 @@ def evaluate(
         int, typer.Option("--folds", min=2, help="Parts that each serve once as the test.")
     ] = 10,
     groups: _options.Groups = None,
+    weight: _options.Weight = None,
     report: Annotated[
         str | None,
         typer.Option(
@@ -92,9 +94,11 @@ def evaluate(
         check_report_folder(report, force=force)
     settings = Settings(model, metric, inference, seed, n_jobs=None)  # the folds run in parallel
     methods = {str(model): classifier(settings)}
+    check_takes_weights(model, weight)
     frame = read_table(data, sheet=sheet, max_bytes=_options.to_bytes(max_size))
     drops_missing = missing is _options.Missing.DROP
-    roles = Roles(target, id, groups, ignore or [], feature or [], categorical or [], drops_missing)
+    columns = ignore or [], feature or [], categorical or []
+    roles = Roles(target, id, groups, *columns, drops_missing, weight)
     training = training_data(frame, roles)
     split = _folds(training.target, training.groups, folds, seed)
     methods |= _peers(training.features, split.labels, seed, is_knn=model is Model.KNN)
@@ -195,7 +199,9 @@ def _cross_validate(
             training.features,
             split.labels,
             split.test_fold,
-            fit_options=lambda method, rows: fold_options(method, training.groups, rows),
+            fit_options=lambda method, rows: fit_options(
+                method, training.groups, training.weights, rows
+            ),
             n_jobs=n_jobs,
             advance=advance,
         )
@@ -226,7 +232,7 @@ def _write_report(
 
     fitted = clone(final)
     with progress(f"Fitting to {counted(len(split.labels), 'row')}"):
-        options = fold_options(fitted, training.groups)
+        options = fit_options(fitted, training.groups, training.weights)
         fitted.fit(training.features, split.labels, **options)
     source = Source(
         account["data"],

@@ -14,8 +14,9 @@ from nearfield.cli._model_files import is_model, model_bytes
 from nearfield.cli._models import (
     DEFAULT_MODEL,
     Settings,
+    check_takes_weights,
     classifier,
-    fold_options,
+    fit_options,
     simple_settings,
 )
 from nearfield.cli._progress import progress
@@ -38,6 +39,7 @@ def fit(
     inference: _options.InferenceName = None,
     id: _options.Id = None,
     groups: _options.Groups = None,
+    weight: _options.Weight = None,
     ignore: _options.Ignored = None,
     feature: _options.Features = None,
     categorical: _options.Categorical = None,
@@ -58,6 +60,7 @@ def fit(
     """
     settings = Settings(model, metric, inference, seed, jobs, is_watched=True)
     final = classifier(settings)
+    check_takes_weights(model, weight)
     check_output(out, [data], is_model, "a model", force=force)
     frame = read_table(data, sheet=sheet, max_bytes=_options.to_bytes(max_size))
     roles = Roles(
@@ -68,12 +71,14 @@ def fit(
         feature or [],
         categorical or [],
         missing is _options.Missing.DROP,
+        weight,
     )
     training = training_data(frame, roles)
     started = time.perf_counter()
     has_own = hasattr(final, "verbose")  # a bar of its own
     with nullcontext() if has_own else progress(f"Fitting {model} to {len(frame):,} rows"):
-        final.fit(training.features, training.target, **fold_options(final, training.groups))
+        options = fit_options(final, training.groups, training.weights)
+        final.fit(training.features, training.target, **options)
     if has_own:
         final.verbose = 0
     final.id_column_ = id

@@ -87,11 +87,11 @@ class DistanceNeighborsClassifier(LazyFieldClassifier, estimators.DistanceNeighb
     Parameters
     ----------
     kernel, metric, metric_params, standardize, categorical_features, inference, predictive, \
-prior_beta, prior_sigma, fit_intercept, class_prior, n_neighbors, search, n_jobs, \
+prior_beta, prior_sigma, fit_intercept, class_weight, class_prior, n_neighbors, search, n_jobs, \
 random_state, verbose
-        As those of `nearfield.DistanceNeighborsClassifier`; ``metric="precomputed"`` is refused,
-        and so, with more than 6,000 points, is any inference but pseudolikelihood. Up to 6,000
-        points are fitted on one worker, whose threads `n_jobs` counts.
+        As those of `nearfield.DistanceNeighborsClassifier`; ``metric="precomputed"`` and weights
+        are refused, and so, with more than 6,000 points, is any inference but pseudolikelihood. Up
+        to 6,000 points are fitted on one worker, whose threads `n_jobs` counts.
 
     Attributes
     ----------
@@ -129,9 +129,11 @@ class ProbabilisticKNeighborsClassifier(
     Parameters
     ----------
     neighborhood, metric, metric_params, standardize, categorical_features, inference, \
-predictive, prior_beta, prior_k, fit_intercept, class_prior, search, n_jobs, random_state, verbose
-        As those of `nearfield.ProbabilisticKNeighborsClassifier`; ``metric="precomputed"`` is
-        refused, and so, with more than 6,000 points, is any inference but pseudolikelihood.
+predictive, prior_beta, prior_k, fit_intercept, class_weight, class_prior, search, n_jobs, \
+random_state, verbose
+        As those of `nearfield.ProbabilisticKNeighborsClassifier`; ``metric="precomputed"`` and
+        weights are refused, and so, with more than 6,000 points, is any inference but
+        pseudolikelihood.
 
     Examples
     --------

@@ -42,8 +42,9 @@ class LazyClassifier:
     calibration_labels_: NDArray[np.int64]
     metric: Any
     class_prior: Any
+    class_weight: Any
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Infer the parameters from labelled points.
 
         Parameters
@@ -52,12 +53,20 @@ class LazyClassifier:
             In blocks of rows, which may be empty, lack a class or be of unknown length.
         y : dask Array or Series, shape (n_samples,)
             In any blocks; those of X are taken.
+        sample_weight : None
+            Weights are refused on Dask.
 
         Returns
         -------
         self : object
         """
         self._check_settings()
+        if sample_weight is not None or self.class_weight is not None:
+            raise ValueError(
+                "Expected points without weights on Dask; got sample_weight or class_weight. Fit "
+                f"nearfield.{type(self).__name__} to as many points as one machine holds, or use "
+                "class_prior."
+            )
         features, classes = Rows.from_collection(X, "X"), Rows.from_collection(y, "y")
         self._check_features(features, reset=True)
         options = array_options(self.metric)
@@ -142,7 +151,9 @@ class LazyClassifier:
         """Refuse: joint draws need all points in one place."""
         raise _refusal("predict_joint")
 
-    def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None
+    ) -> Self:
         """Refuse: points are added on one machine."""
         raise _refusal("partial_fit")
 

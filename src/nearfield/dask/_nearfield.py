@@ -42,8 +42,8 @@ class NearfieldClassifier(LazyClassifier, estimators.NearfieldClassifier):  # ty
     Parameters
     ----------
     kernels, metrics, power_transform, categorical_features, averaging, fit_intercept, \
-class_prior, n_folds, concentration, n_jobs, random_state
-        As those of `nearfield.NearfieldClassifier`.
+class_weight, class_prior, n_folds, concentration, n_jobs, random_state
+        As those of `nearfield.NearfieldClassifier`; weights are refused.
 
     Attributes
     ----------

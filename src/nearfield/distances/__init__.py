@@ -10,6 +10,7 @@ from nearfield.distances._dense import canonical_metric, check_distances, distan
 from nearfield.distances._euclidean import euclidean_distances_to
 from nearfield.distances.ard import ArdMetric
 from nearfield.distances.discriminant import DiscriminantMetric
+from nearfield.distances.donors import fill_from_donors
 from nearfield.distances.frames import RawColumn, as_numbers, is_table, raw_columns
 from nearfield.distances.kernels.relevance import CompiledObjective
 from nearfield.distances.learned import LinearMetric
@@ -45,6 +46,7 @@ __all__ = [
     "check_distances",
     "distance_matrix",
     "euclidean_distances_to",
+    "fill_from_donors",
     "is_missing",
     "is_table",
     "may_be_codes",

@@ -40,7 +40,10 @@ Rows = NDArray[np.int64]
 
 
 def fit_at_scale(
-    model: Any, training: Any, fit: Callable[[Any, Rows], tuple[Any, Floats]]
+    model: Any,
+    training: Any,
+    fit: Callable[[Any, Rows], tuple[Any, Floats]],
+    multiplicities: Floats | None = None,
 ) -> Average:
     r"""Choose estimators by a sample, fit them on the graph of all points, and stack.
 
@@ -58,14 +61,20 @@ def fit_at_scale(
     fit : callable
         Fits an estimator to all points by the conditionals of some rows; returns it, and the log
         densities of their labels.
+    multiplicities : ndarray, shape (n,), optional
+        As how many points each point counts.
     """
     draw = partial(draw_rows, make_rng(model.random_state))
     learning, neighbors, held_out = training.of_labels(draw)
-    choose = partial(choose_estimators, model, len(learning), len(neighbors))
     rows = np.concatenate([learning, neighbors, held_out[: len(neighbors)]])
+    some = None if multiplicities is None else multiplicities[rows]
+    choose = partial(choose_estimators, model, len(learning), len(neighbors), multiplicities=some)
     fitted = [fit(estimator, held_out) for estimator in training.apply(choose, rows)]
     estimators, log_densities = zip(*fitted, strict=True)
-    return weigh_candidates(list(estimators), np.column_stack(log_densities), model.concentration)
+    counts = None if multiplicities is None else multiplicities[held_out]
+    return weigh_candidates(
+        list(estimators), np.column_stack(log_densities), model.concentration, counts
+    )
 
 
 def draw_rows(rng: np.random.Generator, labels: Rows) -> tuple[Rows, Rows, Rows]:
@@ -77,7 +86,12 @@ def draw_rows(rng: np.random.Generator, labels: Rows) -> tuple[Rows, Rows, Rows]
 
 
 def choose_estimators(
-    model: Any, n_learning: int, n_neighbors: int, points: Floats, labels: Rows
+    model: Any,
+    n_learning: int,
+    n_neighbors: int,
+    points: Floats,
+    labels: Rows,
+    multiplicities: Floats | None = None,
 ) -> list[Any]:
     """Choose kernels and metrics by held-out points among others; the estimators are not fitted.
 
@@ -90,15 +104,17 @@ def choose_estimators(
         How many points teach the metrics, and how many follow as neighbours of the rest.
     points : ndarray, shape (n, n_features)
     labels : ndarray of int, shape (n,)
+    multiplicities : ndarray, shape (n,), optional
     """
     parts = np.split(np.arange(len(labels)), [n_learning, n_learning + n_neighbors])
     readings = [(view, metric) for view in model._feature_views() for metric in model.metrics]
     choices = [(kernel, metric, view) for view, metric in readings for kernel in model.kernels]
     log_densities = Parallel(n_jobs=model.n_jobs, prefer="threads")(
-        delayed(_sample_densities)(model, metric, view, points, labels, *parts)
+        delayed(_sample_densities)(model, metric, view, points, labels, multiplicities, *parts)
         for view, metric in readings
     )
-    weights = stacking_weights(np.column_stack(log_densities), model.concentration)
+    counts = None if multiplicities is None else multiplicities[parts[-1]]
+    weights = stacking_weights(np.column_stack(log_densities), model.concentration, counts)
     order = np.argsort(-weights, kind="stable")[:_MAX_CHOSEN]
     chosen = [choices[k] for k in order if weights[k] >= min(_LEAST_SAMPLE_WEIGHT, weights.max())]
     settings = {"n_jobs": model.n_jobs, "random_state": model.random_state}
@@ -115,6 +131,7 @@ def _sample_densities(
     view: FeatureView | None,
     points: Floats,
     labels: Rows,
+    multiplicities: Floats | None,
     learning: Rows,
     near: Rows,
     out: Rows,
@@ -132,14 +149,21 @@ def _sample_densities(
     near_points, out_points = space.place(points[near]), space.place(points[out])
     among = check_usable(space.distances_between(near_points, near_points))
     distances = check_usable(space.distances_between(out_points, near_points))
+    near_counts, out_counts = (
+        None if multiplicities is None else multiplicities[rows] for rows in (near, out)
+    )
     fold = HeldOutFold(
-        np.arange(len(out)), labels[near], among.astype(np.float32), distances.astype(np.float32)
+        np.arange(len(out)),
+        labels[near],
+        among.astype(np.float32),
+        distances.astype(np.float32),
+        near_counts,
     )
     found = []
     for kernel in model.kernels:
         family = DistanceFamily.of_checked(among, kernel, len(model.classes_))
         prior = HeldOutPrior.from_priors(make_priors(family, None, None))
-        field = HeldOutField([fold], labels[out], kernel, len(model.classes_))
+        field = HeldOutField([fold], labels[out], kernel, len(model.classes_), out_counts)
         found.append(field.infer(prior, family.scale_range).log_densities)
     return np.column_stack(found)
 
@@ -172,7 +196,12 @@ def _infer(conditionals: SubsampledConditionals) -> HeldOutPosterior:
         return np.stack(list(conditionals.supports(sigmas, conditionals.labels)))
 
     return infer_on_grid(
-        supports, conditionals.labels, conditionals.n_classes, prior, conditionals.scale_range
+        supports,
+        conditionals.labels,
+        conditionals.n_classes,
+        prior,
+        conditionals.scale_range,
+        conditionals.multiplicities,
     )
 
 
@@ -193,10 +222,14 @@ class GraphFits:
         Its settings, and ``classes_``.
     points : ndarray, shape (n, n_features)
     labels : ndarray of int, shape (n,)
+    multiplicities : ndarray, shape (n,), optional
     """
 
-    def __init__(self, model: Any, points: Floats, labels: Rows) -> None:
+    def __init__(
+        self, model: Any, points: Floats, labels: Rows, multiplicities: Floats | None = None
+    ) -> None:
         self.model, self.points, self.labels = model, points, labels
+        self.multiplicities = multiplicities
         self._shared: dict[Any, SharedGraph] = {}
 
     def __call__(self, estimator: Any, sites: Rows) -> tuple[Any, Floats]:
@@ -212,6 +245,7 @@ class GraphFits:
                 len(classes),
                 estimator.kernel,
                 sites=sites,
+                multiplicities=self.multiplicities,
                 n_jobs=self.model.n_jobs,
             )
         training = self._shared[key].with_kernel(estimator.kernel)
@@ -250,14 +284,20 @@ class SharedGraph(TrainingGraph):
 
 
 def weigh_candidates(
-    candidates: list[Any], log_densities: NDArray[np.float64], concentration: float
+    candidates: list[Any],
+    log_densities: Floats,
+    concentration: float,
+    counts: Floats | None = None,
 ) -> Average:
-    """Weigh candidates by log densities, shape (n_sites, n_candidates); drop the lightest."""
-    weights = stacking_weights(log_densities, concentration)
+    """Weigh candidates by log densities, shape (n_sites, n_candidates); drop the lightest.
+
+    `counts`, shape (n_sites,), say how often each label counts.
+    """
+    weights = stacking_weights(log_densities, concentration, counts)
     kept = np.flatnonzero(weights >= min(_LEAST_WEIGHT, weights.max()))
     return Average(
         [candidates[k] for k in kept],
-        log_densities[:, kept].mean(axis=0),
+        np.average(log_densities[:, kept], axis=0, weights=counts),
         weights[kept] / weights[kept].sum(),
     )
 

@@ -31,6 +31,7 @@ def fit_by_stacking(
     points: NDArray[np.float64],
     labels: NDArray[np.int64],
     groups: NDArray[np.int64] | None = None,
+    multiplicities: NDArray[np.float64] | None = None,
 ) -> Average:
     """Fit every candidate by its held-out conditionals, and stack.
 
@@ -42,13 +43,16 @@ def fit_by_stacking(
     labels : ndarray of int, shape (n,)
     groups : ndarray of int, shape (n,), optional
         Points of one group, 0..n_groups-1, are held out together.
+    multiplicities : ndarray, shape (n,), optional
+        As how many points each point counts.
     """
     n_points = len(labels)
     n_folds = min(model.n_folds or (10 if n_points < 100 else 5), n_points)
     rng = make_rng(model.random_state)
     repeats = [deal_folds(rng, labels, n_folds, groups) for _ in range(n_repeats(n_points))]
+    settings = model.fit_intercept, multiplicities
     readings = [
-        TrainingData.from_points(points, labels, model.classes_, repeats, view, model.fit_intercept)
+        TrainingData.from_points(points, labels, model.classes_, repeats, view, *settings)
         for view in model._feature_views()
     ]
     fitted = Parallel(n_jobs=model.n_jobs, prefer="threads")(
@@ -58,8 +62,9 @@ def fit_by_stacking(
     )
     candidates = [candidate for group in fitted for candidate, _ in group]
     log_densities = np.transpose([log_density for group in fitted for _, log_density in group])
-    weights = stacking_weights(log_densities, len(repeats) * model.concentration)
-    return Average(candidates, log_densities.mean(axis=0), weights)
+    counts = None if multiplicities is None else np.tile(multiplicities, len(repeats))
+    weights = stacking_weights(log_densities, len(repeats) * model.concentration, counts)
+    return Average(candidates, np.average(log_densities, axis=0, weights=counts), weights)
 
 
 def n_repeats(n_points: int) -> int:

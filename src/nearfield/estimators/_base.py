@@ -1,6 +1,7 @@
 """What the classifiers share: prediction from probabilities, and data seen through distances."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from nearfield.distances import FeatureView
+from nearfield.distances import FeatureView, fill_from_donors
 from nearfield.estimators._metric import MetricSpace, is_named, takes_tables
-from nearfield.prediction import class_odds
+from nearfield.estimators._validation import check_new_points, missing_values
+from nearfield.prediction import class_odds, multiply_odds
 
 
 class ProbabilisticClassifier(ClassifierMixin, BaseEstimator):
@@ -21,6 +23,7 @@ class ProbabilisticClassifier(ClassifierMixin, BaseEstimator):
     class_prior: Any = None
     n_features_in_: int
     encoder_: Any = None
+    calibration_points_: NDArray[np.float64]
     categorical_features: Any = "from_dtype"
 
     @property
@@ -51,7 +54,62 @@ class ProbabilisticClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if self.class_prior is None:
             return None
-        return class_odds(self.class_prior, np.bincount(self.labels_, minlength=len(self.classes_)))
+        return class_odds(self.class_prior, self._class_counts())
+
+    def _class_counts(self) -> NDArray[Any]:
+        """Count the training points of each class, by their weights."""
+        n_classes = len(self.classes_)
+        return np.bincount(self.labels_, weights=self._multiplicities, minlength=n_classes)
+
+    def _predict_gaps(
+        self,
+        X: Any,
+        odds: NDArray[Any] | None,
+        predict: Callable[[Any], tuple[NDArray[np.float64], ...]],
+    ) -> tuple[NDArray[np.float64], ...]:
+        """Predict probabilities, or bounds of them; rows with missing values in their own way.
+
+        A row with gaps in columns that had none in training is averaged over the values that its
+        nearest training points have there. A row without any value gets the class proportions.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame
+            As the user gave it.
+        odds : ndarray, shape (G,), or None
+            Factors of the classes' odds.
+        predict : callable
+            Takes checked points and gives arrays of shape (n_samples, G).
+        """
+        points = check_new_points(self, X)
+        predicted = predict(points)
+        is_gap = missing_values(X)
+        if is_gap is None:
+            return predicted
+        is_empty = is_gap.all(axis=1)
+        is_filled = self._gaps_to_fill(is_gap)
+        rows = np.flatnonzero(is_filled.any(axis=1) & ~is_empty)
+        if len(rows):
+            filled = fill_from_donors(points[rows], is_filled[rows], self.calibration_points_)
+            of_copies = predict(filled.reshape(-1, points.shape[1]))
+            for each, values in zip(predicted, of_copies, strict=True):
+                each[rows] = values.reshape(*filled.shape[:2], -1).mean(axis=1)
+        counts = self._class_counts()
+        for each in predicted:
+            each[is_empty] = multiply_odds((counts / counts.sum())[None], odds)[0]
+        return predicted
+
+    def _gaps_to_fill(self, is_gap: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Tell which columns of checked points to fill from donors, shape (n_samples, n_columns).
+
+        Those of features without gaps in training: a model knows what to make of other gaps.
+        """
+        return np.zeros_like(is_gap)
+
+    @property
+    def _multiplicities(self) -> NDArray[np.float64] | None:
+        """The weights of the training points; None where all are one."""
+        return None
 
 
 class MetricClassifier(ProbabilisticClassifier):

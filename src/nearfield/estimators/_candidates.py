@@ -83,6 +83,8 @@ class TrainingData(NamedTuple):
     view : FeatureView or None
         Which columns of encoded points count; all by default.
     fit_intercept : bool
+    multiplicities : ndarray, shape (n,), or None
+        As how many points each point counts; one by default.
     """
 
     points: NDArray[np.float64]
@@ -93,6 +95,7 @@ class TrainingData(NamedTuple):
     repeats: Sequence[Sequence[Fold]]
     view: FeatureView | None
     fit_intercept: bool
+    multiplicities: NDArray[np.float64] | None = None
 
     @classmethod
     def from_points(
@@ -109,6 +112,10 @@ class TrainingData(NamedTuple):
         standardization = Standardization.fit(training, view)
         standardized = standardization.apply(points)
         return cls(points, standardized, standardization, labels, classes, repeats, view, *rest)
+
+    def multiplicities_of(self, rows: NDArray[np.intp]) -> NDArray[np.float64] | None:
+        """As how many points some points count."""
+        return None if self.multiplicities is None else self.multiplicities[rows]
 
 
 def fit_held_out(
@@ -130,15 +137,20 @@ def fit_held_out(
     repeats = [[hold_out(data, metric, single, fold) for fold in folds] for folds in data.repeats]
     fitted = []
     for kernel in kernels:
-        family = DistanceFamily.of_checked(distances, kernel, len(data.classes))
+        family = DistanceFamily.of_checked(
+            distances, kernel, len(data.classes), multiplicities=data.multiplicities
+        )
         priors = make_priors(family, None, None)
         sd_alpha = _SD_ALPHA if data.fit_intercept else 0.0
         prior = HeldOutPrior.from_priors(priors, sd_alpha)
-        fields = [HeldOutField(folds, data.labels, kernel, len(data.classes)) for folds in repeats]
+        fields = [
+            HeldOutField(folds, data.labels, kernel, len(data.classes), data.multiplicities)
+            for folds in repeats
+        ]
         found = average_posteriors([field.infer(prior, family.scale_range) for field in fields])
         if sd_alpha > 0.0:
             family = DistanceFamily.of_checked(
-                distances, kernel, len(data.classes), found.external_field
+                distances, kernel, len(data.classes), found.external_field, data.multiplicities
             )
         candidate = candidate_classifier(
             kernel, metric, "pseudolikelihood", fit_intercept=data.fit_intercept
@@ -188,7 +200,8 @@ def _hold_out_given(data: TrainingData, metric: Any, distances: Any, fold: Fold)
     """Hold points out where the metric knows no labels: the distances stay as they are."""
     among = distances[np.ix_(fold.training, fold.training)]
     out = distances[np.ix_(fold.held_out, fold.training)]
-    return HeldOutFold(fold.held_out, data.labels[fold.training], among, out)
+    labels, multiplicities = data.labels[fold.training], data.multiplicities_of(fold.training)
+    return HeldOutFold(fold.held_out, labels, among, out, multiplicities)
 
 
 def _hold_out_learned(data: TrainingData, metric: str, distances: Any, fold: Fold) -> HeldOutFold:
@@ -204,4 +217,5 @@ def _hold_out_learned(data: TrainingData, metric: str, distances: Any, fold: Fol
         labels,
         euclidean_distances_to(training, training, np.float32),
         euclidean_distances_to(places[fold.held_out], training, np.float32),
+        data.multiplicities_of(fold.training),
     )

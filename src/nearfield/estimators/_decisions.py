@@ -295,7 +295,9 @@ def held_out_probabilities(
             X, new = points[training], points[held_out]
         else:
             X, new = distances[np.ix_(training, training)], distances[np.ix_(held_out, training)]
-        part = model_of_points(model, X, labels[training])
+        known = model._multiplicities
+        weights = None if known is None else known[rows[training]]
+        part = model_of_points(model, X, labels[training], weights)
         predictor = part._ready_predictor()
         predict = partial(_predict, part, predictor)
         probabilities[held_out] = map_chunks(predict, new, predictor.chunk_size)
@@ -306,26 +308,30 @@ def _predict(model: Any, predictor: Any, X: Any) -> Floats:
     return predictor.probabilities(model._view(X))
 
 
-def model_of_points(model: Any, X: Any, labels: NDArray[np.int64]) -> Any:
+def model_of_points(
+    model: Any, X: Any, labels: NDArray[np.int64], multiplicities: Floats | None = None
+) -> Any:
     """Make the model of other training points with the same parameters; its metric is learned."""
     other, family, index = copy(model), model.family_, None
     space = model._fit_space(X, labels)
     if is_named(model.metric, "precomputed"):
-        family = _with_distances(family, X)
+        family = _with_distances(family, X, multiplicities)
     elif family.has_graph:
         index = space.make_index(model.search)
         n_neighbors = min(family.n_neighbors, len(labels) - 1)
         graph = NeighborGraph.from_index(index, space.points, n_neighbors, n_jobs=model.n_jobs)
-        family = replace(family, graph=graph)
+        family = replace(family, graph=graph, multiplicities=multiplicities)
     else:
-        family = family.with_distances(space.training_distances(None, model.n_jobs))
+        distances = space.training_distances(None, model.n_jobs)
+        family = family.with_distances(distances, multiplicities)
     fitted = family, model.posterior_, model.priors_, model.inference_
     other._keep(space, labels, *fitted, index=index)
     return other
 
 
-def _with_distances(family: Any, distances: Floats) -> Any:
+def _with_distances(family: Any, distances: Floats, multiplicities: Floats | None) -> Any:
     if not family.has_graph:
-        return family.with_distances(distances)
+        return family.with_distances(distances, multiplicities)
     n_neighbors = min(family.n_neighbors, len(distances) - 1)
-    return replace(family, graph=NeighborGraph.from_distances(distances, n_neighbors))
+    graph = NeighborGraph.from_distances(distances, n_neighbors)
+    return replace(family, graph=graph, multiplicities=multiplicities)

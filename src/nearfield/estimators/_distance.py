@@ -64,6 +64,9 @@ class DistanceNeighborsClassifier(FieldClassifier):
         the unit in which that distance is 10.
     fit_intercept : bool
         Whether to estimate an intercept for each class.
+    class_weight : None, "balanced" or dict
+        Factors of the weights of points, by class. ``"balanced"`` makes the classes weigh the
+        same, and all points together as much as before. See the notes.
     class_prior : array-like, shape (n_classes,), optional
         The class proportions where the model is used, in the order of ``classes_``, if they
         differ from those of the training points: the odds of the classes are multiplied by the
@@ -118,6 +121,26 @@ class DistanceNeighborsClassifier(FieldClassifier):
     priors_ : nearfield.inference.Priors
         The priors that were used.
 
+    Notes
+    -----
+    With ``sample_weight`` or ``class_weight`` a point of weight s counts as s points: it has s
+    times the weight of a neighbour at its distance, and the conditional of its label enters the
+    pseudolikelihood s times,
+
+    .. math:: w_{ij} \propto s_j \kappa(d_{ij}; \sigma), \qquad
+              \prod_i p(y_i \mid y_{-i}, \beta, \sigma)^{s_i}
+
+    Weights of whole numbers give the model of points that are repeated as often, except that the
+    copies of a point give no weight to each other: repeated points are neighbours of each other at
+    distance zero, each explained by its own copies, and look more predictable than they are. k
+    counts points, not their weights, and features are standardized, and metrics learned, with
+    each point counted once. A point of weight zero is left out: ``labels_`` and what else has one
+    entry a training point has none for it. Multiplying all weights by c leaves the out-weights as
+    they are, and the posterior becomes that of c times as many labels. Weights that say how
+    reliable points are should therefore be about one on average. The labels of weighted points
+    have no joint distribution (there are no s labels to draw), so that inference is by
+    pseudolikelihood.
+
     Examples
     --------
     >>> from nearfield import DistanceNeighborsClassifier
@@ -152,6 +175,7 @@ class DistanceNeighborsClassifier(FieldClassifier):
         prior_beta: Any = None,
         prior_sigma: Any = None,
         fit_intercept: bool = False,
+        class_weight: Any = None,
         class_prior: ArrayLike | None = None,
         n_neighbors: int | None = None,
         search: str = "exact",
@@ -169,6 +193,7 @@ class DistanceNeighborsClassifier(FieldClassifier):
         self.prior_beta = prior_beta
         self.prior_sigma = prior_sigma
         self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
         self.class_prior = class_prior
         self.n_neighbors = n_neighbors
         self.search = search

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nearfield._checks import check_whole
-from nearfield.distances import is_missing, raw_columns
 from nearfield.estimators._metric import is_named
-from nearfield.estimators._validation import check_new_points
+from nearfield.estimators._validation import check_new_points, missing_values
 from nearfield.prediction.explanation import (
     ClassChange,
     Contrast,
@@ -39,6 +38,7 @@ class ExplanationMixin:
     calibration_rows_: NDArray[np.int64]
     calibration_points_: Floats
     calibration_labels_: NDArray[np.int64]
+    predict_proba: Callable[..., Floats]
     _proba_of: Callable[[Any], Floats]
     _influence_of: Callable[[Any], Floats]
     _distances_of: Callable[[Any], Floats]
@@ -68,12 +68,13 @@ class ExplanationMixin:
         check_is_fitted(self)
         n_samples = check_whole(n_samples, "n_samples", minimum=1)
         points = check_new_points(self, X)
+        predicted = self.predict_proba(X)
         names = self._explained_names(X)
-        gaps = _missing_values(X, len(names))
+        gaps = _gaps_of(X, len(predicted), len(names))
         explanations = []
         for row in range(points.shape[0]):
             point = points[row : row + 1]
-            probabilities = self._proba_of(point)[0]
+            probabilities = predicted[row]
             influence = self._influence_of(point)[0]
             contrast = Contrast.from_probabilities(probabilities)
             nearest = self._nearest_of(contrast.second, point)
@@ -145,6 +146,15 @@ class ExplanationMixin:
         ends = np.cumsum([code.width for code in self.encoder_.codes_])
         return np.split(np.arange(ends[-1]), ends[:-1])
 
+    def _gaps_to_fill(self, is_gap: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        if self.encoder_ is None:
+            return is_gap & (getattr(self, "_fill", None) is not None)
+        is_filled = np.zeros((len(is_gap), self.calibration_points_.shape[1]), dtype=bool)
+        parts = zip(self.encoder_.codes_, self._feature_groups(), is_gap.T, strict=True)
+        for code, columns, is_gap_there in parts:
+            is_filled[:, columns] = is_gap_there[:, None] & (not code.has_gaps)
+        return is_filled
+
     def _values(self, point: Floats) -> list[Any]:
         """Give the values of the features of a checked point, as the table has them."""
         if self.encoder_ is None:
@@ -164,11 +174,10 @@ class ExplanationMixin:
         return [_plain(name) for name in getattr(X, "columns", positions)]
 
 
-def _missing_values(X: Any, n_features: int) -> NDArray[np.bool_]:
+def _gaps_of(X: Any, n_samples: int, n_features: int) -> NDArray[np.bool_]:
     """Tell which values of new points are missing, shape (n_samples, n_features)."""
-    if sp.issparse(X) or n_features == 0:
-        return np.zeros((np.shape(X)[0], n_features), dtype=bool)
-    return np.column_stack([is_missing(column) for column in raw_columns(X)])
+    is_gap = missing_values(X) if n_features else None
+    return np.zeros((n_samples, n_features), dtype=bool) if is_gap is None else is_gap
 
 
 def _dense(points: Any) -> Floats:

@@ -26,8 +26,9 @@ from nearfield.estimators._settings import (
 )
 from nearfield.estimators._validation import (
     check_further_data,
+    check_further_weights,
     check_new_points,
-    check_training_data,
+    check_weighted_data,
 )
 from nearfield.field import DistanceFamily
 from nearfield.inference import Posterior, pack_prior, unpack_prior
@@ -50,6 +51,7 @@ class FieldClassifier(DecisionMixin, ExplanationMixin, MetricClassifier):
     predictive: Any
     prior_beta: Any
     fit_intercept: Any
+    class_weight: Any
     class_prior: Any
     search: Any
     n_jobs: Any
@@ -80,7 +82,7 @@ class FieldClassifier(DecisionMixin, ExplanationMixin, MetricClassifier):
         """Whether the model has out-weights alone."""
         return False
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Infer the parameters of the field from labelled points.
 
         Parameters
@@ -89,13 +91,15 @@ class FieldClassifier(DecisionMixin, ExplanationMixin, MetricClassifier):
             With ``metric="precomputed"`` the distances, shape (n_samples, n_samples).
         y : array-like, shape (n_samples,)
             Classes of any kind: text, whole numbers, truth values.
+        sample_weight : array-like, shape (n_samples,), optional
+            As how many points each point counts, at least zero; see the notes of the class.
 
         Returns
         -------
         self : object
         """
         self._check_settings()
-        X, labels = check_training_data(self, X, y)
+        X, labels, multiplicities, _ = check_weighted_data(self, X, y, sample_weight)
         check_class_prior(self.class_prior, len(self.classes_))
         space = self._fit_space(X, labels)
         rng = make_rng(self.random_state)
@@ -111,6 +115,7 @@ class FieldClassifier(DecisionMixin, ExplanationMixin, MetricClassifier):
                 self._kernel,
                 is_directed=self._is_directed,
                 seed=draw_seed(rng, len(labels)),
+                multiplicities=multiplicities,
                 search=self.search,
                 n_jobs=self.n_jobs,
                 verbose=self.verbose,
@@ -119,7 +124,9 @@ class FieldClassifier(DecisionMixin, ExplanationMixin, MetricClassifier):
             index = training.index
         else:
             distances = check_usable(space.training_distances(X, self.n_jobs))
-            family = DistanceFamily(distances, self._kernel, len(self.classes_))
+            family = DistanceFamily(
+                distances, self._kernel, len(self.classes_), multiplicities=multiplicities
+            )
             fitted = inference.run(family, labels)
         self._keep(space, labels, *fitted, index=index)
         self._keep_calibration(X, labels)
@@ -135,7 +142,17 @@ class FieldClassifier(DecisionMixin, ExplanationMixin, MetricClassifier):
         check_choice(self.search, "search", SEARCHES)
         check_common(self)
 
-    def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
+    @property
+    def _multiplicities(self) -> NDArray[np.float64] | None:
+        return self.family_.multiplicities
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Add labelled points at the fitted parameters; an estimator that is not fitted is fitted.
 
         The posterior, the metric and the standardization stay as they are: the model is that of
@@ -150,25 +167,29 @@ class FieldClassifier(DecisionMixin, ExplanationMixin, MetricClassifier):
             Of the classes that the estimator was fitted to.
         classes : array-like, optional
             All classes, at the first call; for scikit-learn's sake, and not needed.
+        sample_weight : array-like, shape (n_samples,), optional
+            Of these points, as in `fit`; one by default. `class_weight` plays no part here.
 
         Returns
         -------
         self : object
         """
         if not self.__sklearn_is_fitted__():
-            return self.fit(X, y)
+            return self.fit(X, y, sample_weight=sample_weight)
+        X, y, multiplicities = check_further_weights(
+            X, y, sample_weight, self._multiplicities, len(self.labels_)
+        )
         X, labels = check_further_data(self, X, y)
         space = self.metric_space_.extended(X)
         labels = np.concatenate([self.labels_, labels])
         family, index = self.family_, None
         if family.has_graph:
             index = space.make_index(self.search)
-            family = replace(
-                family,
-                graph=family.graph.extended(index, space.points, n_jobs=self.n_jobs),
-            )
+            graph = family.graph.extended(index, space.points, n_jobs=self.n_jobs)
+            family = replace(family, graph=graph, multiplicities=multiplicities)
         else:
-            family = family.with_distances(space.training_distances(None, self.n_jobs))
+            distances = space.training_distances(None, self.n_jobs)
+            family = family.with_distances(distances, multiplicities)
         self._keep(
             space, labels, family, self.posterior_, self.priors_, self.inference_, index=index
         )
@@ -226,14 +247,18 @@ class FieldClassifier(DecisionMixin, ExplanationMixin, MetricClassifier):
         ----------
         X : array-like or sparse matrix, shape (n_samples, n_features)
             With ``metric="precomputed"`` the distances to the training points, shape
-            (n_samples, n_training).
+            (n_samples, n_training). A row with missing values in columns that had none in
+            training is averaged over the values that its ten nearest training points have there;
+            one without any value gets the class proportions of training, or `class_prior`.
 
         Returns
         -------
         probabilities : ndarray, shape (n_samples, n_classes)
         """
         check_is_fitted(self)
-        return self._proba_of(check_new_points(self, X))
+        return self._predict_gaps(X, self._class_odds(), lambda points: (self._proba_of(points),))[
+            0
+        ]
 
     def _proba_of(self, points: Any) -> NDArray[np.float64]:
         """Give the class probabilities of checked points."""
@@ -265,7 +290,14 @@ class FieldClassifier(DecisionMixin, ExplanationMixin, MetricClassifier):
         self, X: Any, level: float, odds: NDArray[np.float64] | None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Bound the class probabilities, given factors of the classes' odds."""
-        return self._map(lambda predictor: partial(predictor.interval, level=level, odds=odds), X)
+        check_is_fitted(self)
+
+        def interval(predictor: Any) -> Any:
+            return partial(predictor.interval, level=level, odds=odds)
+
+        predict = partial(self._map_points, interval)
+        lower, upper = self._predict_gaps(X, odds, predict)
+        return lower, upper
 
     def outlier_score(self, X: Any) -> NDArray[np.float64]:
         r"""Tell how far each point is from all training points, at the scale of the posterior.

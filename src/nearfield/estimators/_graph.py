@@ -123,6 +123,8 @@ class TrainingGraph:
         Draws the points whose conditionals the parameters are inferred from.
     sites : ndarray of int, optional
         These points themselves; they choose k as well.
+    multiplicities : ndarray, shape (n,), optional
+        As how many points each point counts.
     search : {"exact", "approximate"}
     n_jobs : int, optional
     verbose : int
@@ -139,13 +141,14 @@ class TrainingGraph:
         is_directed: bool = False,
         seed: int = 0,
         sites: NDArray[np.int64] | None = None,
+        multiplicities: NDArray[np.float64] | None = None,
         search: str = "exact",
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.space, self.distances, self.labels = space, distances, labels
         self.n_classes, self.kernel, self.is_directed = n_classes, kernel, is_directed
-        self.n_jobs, self.verbose = n_jobs, verbose
+        self.n_jobs, self.verbose, self.multiplicities = n_jobs, verbose, multiplicities
         self.longest = self._longest()  # refuses what the metric cannot measure
         check_longest(self.longest)
         self.index = space.make_index(search)
@@ -182,7 +185,14 @@ class TrainingGraph:
 
     def family(self, graph: NeighborGraph) -> NeighborFamily:
         """Make the family of fields on a graph."""
-        return NeighborFamily(graph, self.n_classes, self.kernel, self.is_directed, self.longest)
+        return NeighborFamily(
+            graph,
+            self.n_classes,
+            self.kernel,
+            self.is_directed,
+            self.longest,
+            multiplicities=self.multiplicities,
+        )
 
     def conditionals(
         self, graph: NeighborGraph, sites: NDArray[np.int64]
@@ -194,7 +204,7 @@ class TrainingGraph:
         self, sites: NDArray[np.int64], n_neighbors: int
     ) -> SubsampledConditionals:
         """Take the conditionals of some points by out-weights alone: a search of these points."""
-        graph = self.build_of_sites(sites, n_neighbors)
+        graph, counts = self.build_of_sites(sites, n_neighbors), self.multiplicities
         return SubsampledConditionals(
             graph.distances,
             self.labels[graph.rows],
@@ -204,6 +214,8 @@ class TrainingGraph:
             None,
             neighbor_scale_range(self.kernel, n_neighbors, graph.distances),
             self.longest,
+            multiplicities=None if counts is None else counts[sites],
+            neighbor_multiplicities=None if counts is None else counts[graph.rows],
         )
 
     def _longest(self) -> float:

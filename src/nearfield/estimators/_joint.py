@@ -19,9 +19,11 @@ def joint_family(estimator: Any, X: Any) -> Any:
     space, family = estimator.metric_space_, estimator.family_
     if is_named(space.metric, "precomputed") or not family.has_graph:
         distances = _joint_distances(estimator, X)
+        multiplicities = _joint_multiplicities(family, len(distances))
         if not family.has_graph:
-            return family.with_distances(distances)
-        return replace(family, graph=NeighborGraph.from_distances(distances, family.n_neighbors))
+            return family.with_distances(distances, multiplicities)
+        graph = NeighborGraph.from_distances(distances, family.n_neighbors)
+        return replace(family, graph=graph, multiplicities=multiplicities)
     space = space.extended(check_new_points(estimator, X))
     index = space.make_index(estimator.search)
     return replace(
@@ -29,7 +31,16 @@ def joint_family(estimator: Any, X: Any) -> Any:
         graph=NeighborGraph.from_index(
             index, space.points, family.n_neighbors, n_jobs=estimator.n_jobs
         ),
+        multiplicities=_joint_multiplicities(family, space.n_points),
     )
+
+
+def _joint_multiplicities(family: Any, n_points: int) -> NDArray[np.float64] | None:
+    """Give the weights of the training points, and a one for each new point."""
+    known = family.multiplicities
+    if known is None:
+        return None
+    return np.concatenate([known, np.ones(n_points - len(known))])
 
 
 def _joint_distances(estimator: Any, X: Any) -> NDArray[np.float64]:

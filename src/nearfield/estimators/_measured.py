@@ -29,6 +29,7 @@ class MeasuredFamily(DistanceFamily):
             kernel=family.kernel,
             n_classes=family.n_classes,
             external_field=family.external_field,
+            multiplicities=family.multiplicities,
             space=space,
         )
 
@@ -48,7 +49,7 @@ class MeasuredFamily(DistanceFamily):
             self.__dict__.pop(name, None)
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("kernel", "n_classes", "external_field", "space")
+        kept = ("kernel", "n_classes", "external_field", "multiplicities", "space")
         return {name: self.__dict__[name] for name in kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -5,7 +5,6 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,9 +22,11 @@ from nearfield.estimators._settings import check_dense, make_rng
 from nearfield.estimators._training import TrainingPoints
 from nearfield.estimators._validation import (
     check_further_data,
+    check_further_weights,
     check_groups,
     check_new_points,
-    check_training_data,
+    check_weighted_data,
+    to_dense,
 )
 from nearfield.prediction import check_class_prior, map_chunks, multiply_odds
 from nearfield.prediction.mixture import Mixture
@@ -72,6 +73,10 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
     fit_intercept : bool
         Whether each estimator has class intercepts, fitted to its held-out labels. Not with more
         than 2,000 points.
+    class_weight : None, "balanced" or dict
+        Factors of the weights of points, by class. ``"balanced"`` makes the classes weigh the
+        same, and all points together as much as before. See the notes of
+        `DistanceNeighborsClassifier`.
     class_prior : array-like, shape (n_classes,), optional
         The class proportions where the model is used, in the order of ``classes_``, if they
         differ from those of the training points: the odds of the classes are multiplied by the
@@ -108,6 +113,13 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
     labels_ : ndarray of int, shape (n_training,)
         The classes of the training points, as positions in ``classes_``.
 
+    Notes
+    -----
+    With ``sample_weight`` or ``class_weight`` a point of weight s counts as s points, in every
+    candidate and where held-out labels weigh these: see `DistanceNeighborsClassifier`. A point and
+    its copies would be in different folds; a weighted point is in one. The powers of
+    `power_transform` and the metrics are learned with each point counted once.
+
     Examples
     --------
     >>> from nearfield import NearfieldClassifier
@@ -132,6 +144,7 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         categorical_features: Any = "from_dtype",
         averaging: str = "stacking",
         fit_intercept: bool = True,
+        class_weight: Any = None,
         class_prior: ArrayLike | None = None,
         n_folds: int | None = None,
         concentration: float = 0.1,
@@ -144,34 +157,42 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         self.categorical_features = categorical_features
         self.averaging = averaging
         self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
         self.class_prior = class_prior
         self.n_folds = n_folds
         self.concentration = concentration
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, groups: ArrayLike | None = None, sample_weight: Any = None
+    ) -> Self:
         """Fit all estimators and weigh them.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame, shape (n_samples, n_features)
-            A data frame of pandas or polars may have categories and missing values.
+            A data frame of pandas or polars may have categories and missing values. Sparse
+            features are made dense, up to 2 GB of them.
         y : array-like, shape (n_samples,)
             Classes of any kind: text, whole numbers, truth values.
         groups : array-like, shape (n_samples,), optional
             Points of one group, such as replicates of a sample, are held out together, so that
             none is explained by its fellows. For stacking, up to 2,000 points.
+        sample_weight : array-like, shape (n_samples,), optional
+            As how many points each point counts, at least zero; see the notes of the class. Not
+            with ``averaging="evidence"``.
         """
         check_average(self)
-        X, labels = check_training_data(self, X, y)
+        X, labels, multiplicities, kept = check_weighted_data(self, X, y, sample_weight)
         check_class_prior(self.class_prior, len(self.classes_))
+        self._check_weights_have_folds(multiplicities)
         is_large = X.shape[0] > _graph.MAX_DENSE_AUTOMATIC and self.averaging == "stacking"
         has_folds = self.averaging == "stacking" and not is_large
-        codes = check_groups(groups, len(labels), has_folds=has_folds)
+        codes = check_groups(groups, len(labels), kept, has_folds=has_folds)
         if not is_large:
             check_dense(X.shape[0])
-        points = X.toarray() if sp.issparse(X) else X
+        points = to_dense(X)
         features = None
         if self.power_transform and points.shape[1] < len(points):
             numbers = None if self.encoder_ is None else self.encoder_.is_number_
@@ -180,19 +201,32 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         with one_blas_thread():
             if is_large:
                 training = TrainingPoints(points, labels)
-                candidates, log_scores, weights = fit_at_scale(
-                    self, training, GraphFits(self, points, labels)
-                )
+                fits = GraphFits(self, points, labels, multiplicities)
+                average = fit_at_scale(self, training, fits, multiplicities)
             elif self.averaging == "stacking":
-                candidates, log_scores, weights = fit_by_stacking(self, points, labels, codes)
+                average = fit_by_stacking(self, points, labels, codes, multiplicities)
             else:
-                candidates, log_scores, weights = fit_by_evidence(self, points, labels)
+                average = fit_by_evidence(self, points, labels)
+        candidates, log_scores, weights = average
         weights = np.where(weights < min(_LEAST_WEIGHT, weights.max()), 0.0, weights)
         self.power_transform_ = features
         self.labels_ = labels
         self._keep(candidates, log_scores, weights / weights.sum())
         self._keep_calibration(X, labels, codes)
         return self
+
+    def _check_weights_have_folds(self, multiplicities: NDArray[np.float64] | None) -> None:
+        if multiplicities is not None and self.averaging != "stacking":
+            raise ValueError(
+                'Expected averaging="stacking" with sample_weight or class_weight: labels of '
+                "weighted points have no joint distribution, and so no evidence; got "
+                f"averaging={self.averaging!r}. Use stacking, or repeat the points whose weights "
+                "are whole numbers."
+            )
+
+    @property
+    def _multiplicities(self) -> NDArray[np.float64] | None:
+        return self.estimators_[0].family_.multiplicities
 
     def _held_out_probabilities(self) -> NDArray[np.float64]:
         points = self._transform(self.calibration_points_)
@@ -210,7 +244,13 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         self.log_scores_, self.weights_ = log_scores[kept], weights[kept]
         self._description = describe(candidates, weights, log_scores)
 
-    def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Add labelled points to every candidate at its fitted parameters; else fit.
 
         The weights, metrics and posteriors stay as they are: see
@@ -223,13 +263,17 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
             Of the classes that the estimator was fitted to.
         classes : array-like, optional
             All classes, at the first call; for scikit-learn's sake, and not needed.
+        sample_weight : array-like, shape (n_samples,), optional
+            Of these points, as in `fit`; one by default. `class_weight` plays no part here.
         """
         if not self.__sklearn_is_fitted__():
-            return self.fit(X, y)
+            return self.fit(X, y, sample_weight=sample_weight)
+        n_known = len(self.labels_)
+        X, y, weights = check_further_weights(X, y, sample_weight, self._multiplicities, n_known)
         X, labels = check_further_data(self, X, y)
-        points = self._transform(X)
+        points, weights = self._transform(X), None if weights is None else weights[n_known:]
         for candidate in self.estimators_:
-            candidate.partial_fit(points, self.classes_[labels])
+            candidate.partial_fit(points, self.classes_[labels], sample_weight=weights)
         self.labels_ = np.concatenate([self.labels_, labels])
         return self
 
@@ -239,13 +283,18 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         Parameters
         ----------
         X : array-like or sparse matrix, shape (n_samples, n_features)
+            A row with missing values in columns that had none in training is averaged over the
+            values that its ten nearest training points have there; one without any value gets
+            the class proportions of training, or `class_prior`.
 
         Returns
         -------
         probabilities : ndarray, shape (n_samples, n_classes)
         """
         check_is_fitted(self)
-        return self._proba_of(check_new_points(self, X))
+        return self._predict_gaps(X, self._class_odds(), lambda points: (self._proba_of(points),))[
+            0
+        ]
 
     def _proba_of(self, points: Any) -> NDArray[np.float64]:
         """Give the class probabilities of checked points."""
@@ -279,7 +328,11 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         def interval(mixture: Mixture, points: list[Any]) -> tuple[Any, ...]:
             return tuple(mixture.quantiles(points, (tail, 1.0 - tail), odds))
 
-        return self._map(interval, self._place(X))
+        check_is_fitted(self)
+        lower, upper = self._predict_gaps(
+            X, odds, lambda points: self._map(interval, self._transform(points))
+        )
+        return lower, upper
 
     def predict_joint(
         self, X: Any, n_draws: int = 1_000, *, random_state: Any = None
@@ -386,7 +439,7 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
 
     def _transform(self, X: Any) -> NDArray[np.float64]:
         """Take checked features to where the candidates are."""
-        points = X.toarray() if sp.issparse(X) else X
+        points = to_dense(X)
         return points if self.power_transform_ is None else self.power_transform_.place(points)
 
     def _views(self, points: NDArray[np.float64]) -> list[Any]:

@@ -11,7 +11,7 @@ from nearfield.estimators import _settings
 from nearfield.estimators._base import MetricClassifier
 from nearfield.estimators._metric import is_named
 from nearfield.estimators._settings import check_choice, check_common, make_rng
-from nearfield.estimators._validation import check_new_points, check_training_data
+from nearfield.estimators._validation import check_training_data
 from nearfield.estimators._votes import leave_one_out_errors, list_shares, outvoted, vote_shares
 from nearfield.neighbors import SEARCHES, Index
 from nearfield.prediction import map_chunks
@@ -153,16 +153,19 @@ class KNeighborsClassifierCV(MetricClassifier):
         Parameters
         ----------
         X : array-like or sparse matrix, shape (n_samples, n_features)
-            With ``metric="precomputed"`` the distances to the training points.
+            With ``metric="precomputed"`` the distances to the training points. A row without any
+            value gets the class proportions of the training points.
 
         Returns
         -------
         probabilities : ndarray, shape (n_samples, n_classes)
         """
         check_is_fitted(self)
-        X = check_new_points(self, X)
-        if self._is_large(len(self.labels_)):
-            return self._shares_by_lists(X)
+        shares = self._shares_by_lists if self._is_large(len(self.labels_)) else self._all_shares
+        return self._predict_gaps(X, None, lambda points: (shares(points),))[0]
+
+    def _all_shares(self, points: Any) -> NDArray[np.float64]:
+        """Count votes by the distances to all training points."""
         return map_chunks(
             lambda chunk: vote_shares(
                 self.metric_space_.distances_to(chunk),
@@ -170,7 +173,7 @@ class KNeighborsClassifierCV(MetricClassifier):
                 len(self.classes_),
                 self.n_neighbors_,
             ),
-            X,
+            points,
             max(1, _VALUES_A_CHUNK // self.metric_space_.n_points),
             self.n_jobs,
         )

@@ -45,7 +45,7 @@ class ProbabilisticKNeighborsClassifier(FieldClassifier):
         ``halfnorm(scale=50)`` by default, as in `DistanceNeighborsClassifier`.
     prior_k : frozen discrete scipy.stats distribution, optional
         Uniform on 1..n/2 by default, but not beyond 512 with more than 2,000 points.
-    fit_intercept, class_prior, search, n_jobs, random_state, verbose
+    fit_intercept, class_weight, class_prior, search, n_jobs, random_state, verbose
         As in `DistanceNeighborsClassifier`.
 
     Attributes
@@ -93,6 +93,7 @@ class ProbabilisticKNeighborsClassifier(FieldClassifier):
         prior_beta: Any = None,
         prior_k: Any = None,
         fit_intercept: bool = False,
+        class_weight: Any = None,
         class_prior: ArrayLike | None = None,
         search: str = "exact",
         n_jobs: int | None = None,
@@ -109,6 +110,7 @@ class ProbabilisticKNeighborsClassifier(FieldClassifier):
         self.prior_beta = prior_beta
         self.prior_k = prior_k
         self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
         self.class_prior = class_prior
         self.search = search
         self.n_jobs = n_jobs

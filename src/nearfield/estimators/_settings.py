@@ -34,6 +34,13 @@ def choose_engine(inference: Any, family: FieldFamily) -> tuple[str, Any]:
     if isinstance(inference, str):
         name = _automatic(family) if inference == "auto" else inference
         engine = getattr(nf_inference, ENGINES[name])()
+    if family.multiplicities is not None and name != "pseudolikelihood":
+        raise ValueError(
+            'Expected inference="pseudolikelihood" with sample_weight or class_weight: labels of '
+            "weighted points have conditional distributions but no joint one that another engine "
+            f'could work on; got inference="{name}". Use it, or repeat the points whose weights '
+            "are whole numbers."
+        )
     if not family.has_joint and name != "pseudolikelihood":
         raise ValueError(
             'Expected inference="pseudolikelihood" with neighborhood="directed", whose '
@@ -65,7 +72,8 @@ def name_of_engine(inference: Any) -> str:
 
 def _automatic(family: FieldFamily) -> str:
     is_small = family.n_points <= MAX_PATH_POINTS
-    return "path" if is_small and family.has_joint else "pseudolikelihood"
+    has_joint = family.has_joint and family.multiplicities is None
+    return "path" if is_small and has_joint else "pseudolikelihood"
 
 
 def make_priors(family: FieldFamily, prior_beta: Any, prior_scale: Any) -> Priors:

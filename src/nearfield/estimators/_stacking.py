@@ -53,11 +53,13 @@ def _deal(rng: np.random.Generator, labels: NDArray[np.int64], n_folds: int) -> 
 
 
 def stacking_weights(
-    log_densities: NDArray[np.float64], concentration: float
+    log_densities: NDArray[np.float64],
+    concentration: float,
+    counts: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     r"""Find the most probable mixture weights.
 
-    .. math:: \max_w \sum_i \log \sum_k w_k p_k(y_i) + c \sum_k \log w_k
+    .. math:: \max_w \sum_i s_i \log \sum_k w_k p_k(y_i) + c \sum_k \log w_k
 
     c spreads the weights where there are too few points to tell candidates apart: a Dirichlet
     prior with parameters 1 + c. It is also the barrier of an interior point method: Newton steps
@@ -69,17 +71,20 @@ def stacking_weights(
         log p_k(y_i): of held-out labels under each candidate.
     concentration : float
         c, at least zero.
+    counts : ndarray, shape (n,), optional
+        s, how often each label counts; once by default.
 
     Returns
     -------
     weights : ndarray, shape (K,)
     """
     densities = np.exp(log_densities - log_densities.max(axis=1, keepdims=True))
-    n_candidates = densities.shape[1]
+    n_labels, n_candidates = densities.shape
+    counts = np.ones(n_labels) if counts is None else counts
     weights, barrier = np.full(n_candidates, 1.0 / n_candidates), 1.0
     for _ in range(_MAX_ITER):
         aim = max(barrier, concentration, _LEAST_BARRIER)
-        move = _newton_move(densities, weights, aim)
+        move = _newton_move(densities, counts, weights, aim)
         weights = weights + move
         barrier *= 0.3
         if aim > barrier and np.abs(move).max() < _TOLERANCE:
@@ -87,11 +92,11 @@ def stacking_weights(
     return weights / weights.sum()
 
 
-def _newton_move(densities, weights, barrier):
+def _newton_move(densities, counts, weights, barrier):
     """Step towards the maximum among weights that sum to one, not out of the positive ones."""
     ratios = densities / (densities @ weights)[:, None]
-    gradient = ratios.sum(axis=0) + barrier / weights
-    curvature = ratios.T @ ratios + np.diag(barrier / weights**2)
+    gradient = counts @ ratios + barrier / weights
+    curvature = ratios.T @ (counts[:, None] * ratios) + np.diag(barrier / weights**2)
     along = np.linalg.solve(curvature, np.column_stack([gradient, np.ones(len(weights))]))
     move = along[:, 0] - along[:, 1] * along[:, 0].sum() / along[:, 1].sum()
     shrinking = move < 0.0

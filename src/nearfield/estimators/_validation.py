@@ -1,19 +1,21 @@
 """What every estimator checks of its data, once, before any work starts."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _num_samples, validate_data
 
 from nearfield.distances import (
     RawColumn,
     TableEncoder,
     as_numbers,
+    is_missing,
     is_table,
     may_be_codes,
     raw_columns,
@@ -25,6 +27,7 @@ MIN_POINTS = 3
 
 
 _ROUNDING = 1e-8  # of the largest distance
+_MAX_DENSE_VALUES = 2**28
 
 
 def check_training_data(estimator: Any, X: Any, y: Any) -> tuple[Any, NDArray[np.int64]]:
@@ -67,6 +70,106 @@ def check_training_data(estimator: Any, X: Any, y: Any) -> tuple[Any, NDArray[np
     # The mean, by shares: the sum of the values may overflow.
     estimator._fill = (X / len(X)).sum(axis=0) if is_filled else None
     return X, labels.astype(np.int64)
+
+
+class WeightedData(NamedTuple):
+    """Training points that were checked, without those of weight zero."""
+
+    X: Any  # ndarray or csr_matrix, shape (n, n_features)
+    labels: NDArray[np.int64]  # shape (n,)
+    multiplicities: NDArray[np.float64] | None  # shape (n,); None where all weigh one
+    kept: NDArray[np.intp] | None  # shape (n,): the rows that are left; None for all
+
+
+def check_weighted_data(estimator: Any, X: Any, y: Any, sample_weight: Any) -> WeightedData:
+    """Accept features, labels and weights, as `check_training_data`; apply `class_weight`."""
+    X, y, weights, kept = _with_weight(X, y, sample_weight)
+    if kept is not None and is_named(estimator.metric, "precomputed"):
+        raise ValueError(
+            'Expected sample_weight > 0 with metric="precomputed", where new points have '
+            "distances to all training points; got weights of zero. Leave these points out of X "
+            "and y."
+        )
+    X, labels = check_training_data(estimator, X, y)
+    weights = apply_class_weight(estimator.class_weight, estimator.classes_, labels, weights)
+    is_one = weights is None or bool((weights == 1.0).all())
+    return WeightedData(X, labels, None if is_one else weights, kept)
+
+
+def apply_class_weight(
+    class_weight: Any,
+    classes: NDArray[Any],
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64] | None,
+) -> NDArray[np.float64] | None:
+    """Multiply the weights of points, if any, by those of their classes.
+
+    ``"balanced"`` makes the classes weigh the same, and all points together as much as before.
+    """
+    if class_weight is None:
+        return weights
+    weights = np.ones(len(labels)) if weights is None else weights
+    totals = np.bincount(labels, weights)
+    if is_named(class_weight, "balanced"):
+        factors = totals.sum() / (len(classes) * totals)
+    elif isinstance(class_weight, Mapping):
+        names = classes.tolist()
+        unknown = [name for name in class_weight if name not in names]
+        factors = np.array([class_weight.get(name, 1.0) for name in names], dtype=np.float64)
+        if unknown or not ((factors > 0.0) & (factors < np.inf)).all():
+            raise ValueError(
+                f"Expected class_weight with finite numbers above zero for classes among {names}; "
+                f"got {class_weight!r}. Name the classes as in y, and leave out the points of a "
+                "class that is not to count."
+            )
+    else:
+        raise ValueError(
+            'Expected class_weight as None, "balanced" or a dict of classes and weights; got '
+            f"class_weight={class_weight!r}. Choose one of them."
+        )
+    return weights * factors[labels]
+
+
+def _with_weight(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
+    """Leave out the points of weight zero; give X, y, the weights and the rows that are left."""
+    if sample_weight is None:
+        return X, y, None, None
+    weights, n_points = np.asarray(sample_weight, dtype=np.float64), _num_samples(X)
+    if weights.shape != (n_points,):
+        raise ValueError(
+            f"Expected sample_weight with one number for each point, shape ({n_points},); got "
+            f"shape {weights.shape}. Give as many."
+        )
+    if not ((weights >= 0.0) & (weights < np.inf)).all() or not weights.any():
+        raise ValueError(
+            "Expected sample_weight of finite numbers >= 0, some of them above zero; got them "
+            f"from {weights.min():g} to {weights.max():g}. A weight of zero leaves a point out."
+        )
+    if weights.all():
+        return X, y, weights, None
+    check_consistent_length(X, y)
+    kept = np.flatnonzero(weights)
+    return _safe_indexing(X, kept), _safe_indexing(y, kept), weights[kept], kept
+
+
+def check_further_weights(
+    X: Any, y: Any, sample_weight: Any, known: NDArray[np.float64] | None, n_known: int
+) -> tuple[Any, Any, NDArray[np.float64] | None]:
+    """Accept the weights of further points; give these points and the weights of all.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        Of the further points; those of weight zero are left out.
+    known : ndarray, shape (n_known,), or None
+        The weights of the points that the estimator was fitted to.
+    n_known : int
+    """
+    X, y, weights, _ = _with_weight(X, y, sample_weight)
+    if weights is None and known is None:
+        return X, y, None
+    parts = (known, n_known), (weights, _num_samples(X))
+    return X, y, np.concatenate([np.ones(n) if part is None else part for part, n in parts])
 
 
 def check_further_data(estimator: Any, X: Any, y: Any) -> tuple[Any, NDArray[np.int64]]:
@@ -129,6 +232,32 @@ def check_new_points(estimator: Any, X: Any) -> Any:
     options["ensure_all_finite"] = "allow-nan"
     X = validate_data(estimator, X, reset=False, **options)
     return np.where(np.isnan(X), fill, X) if np.isnan(X).any() else X
+
+
+def to_dense(X: Any) -> Any:
+    """Make sparse features dense; refuse more than two gigabytes of them."""
+    if not sp.issparse(X):
+        return X
+    if X.shape[0] * X.shape[1] > _MAX_DENSE_VALUES:
+        raise ValueError(
+            "Expected sparse features that fit into 2 GB when they are made dense, which the "
+            f"metrics of NearfieldClassifier need; got shape {X.shape}, "
+            f"{8e-9 * X.shape[0] * X.shape[1]:.3g} GB. Use "
+            'DistanceNeighborsClassifier(metric="cosine"), which keeps them sparse, or reduce the '
+            "features first, for instance by sklearn.decomposition.TruncatedSVD."
+        )
+    return X.toarray()
+
+
+def missing_values(X: Any) -> NDArray[np.bool_] | None:
+    """Tell which values are missing, shape (n_samples, n_features); None if there are all."""
+    if sp.issparse(X):
+        return None
+    if is_table(X):
+        is_gap = np.column_stack([is_missing(column) for column in raw_columns(X)])
+    else:
+        is_gap = np.asarray(pd.isna(np.asarray(X)))
+    return is_gap if is_gap.any() else None
 
 
 def _needs_encoder(estimator: Any, X: Any) -> bool:
@@ -196,8 +325,17 @@ def array_options(metric: Any) -> dict[str, Any]:
     }
 
 
-def check_groups(groups: ArrayLike | None, n_points: int, *, has_folds: bool) -> Any:
-    """Accept groups of points as 0..n_groups-1, or none; refuse them where there are no folds."""
+def check_groups(
+    groups: ArrayLike | None,
+    n_points: int,
+    kept: NDArray[np.intp] | None = None,
+    *,
+    has_folds: bool,
+) -> Any:
+    """Accept groups of points as 0..n_groups-1, or none; refuse them where there are no folds.
+
+    `kept` are the rows that are left where points of weight zero were left out.
+    """
     if groups is None:
         return None
     if not has_folds:
@@ -206,6 +344,8 @@ def check_groups(groups: ArrayLike | None, n_points: int, *, has_folds: bool) ->
             f"held out in folds; got {n_points} points. Fit to one point of each group."
         )
     checked = column_or_1d(groups, warn=True)
+    if kept is not None and len(checked) > kept.max():
+        checked = checked[kept]
     if len(checked) != n_points:
         raise ValueError(
             f"Expected one group for each of {n_points} points; got {len(checked)}. Give as many."

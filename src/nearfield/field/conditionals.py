@@ -45,6 +45,10 @@ class SubsampledConditionals:
     scale_range : tuple of float
     longest : float
     external_field : array-like, shape (G,), optional
+    multiplicities : ndarray, shape (n_sites,), optional
+        How often the conditional of each site counts; once by default.
+    neighbor_multiplicities : ndarray, shape (n_sites, n_columns), optional
+        As how many points each neighbour counts; one by default.
     map_parts, sum_parts : callable, optional
         Take the edges and a function of one part, and give its results, or add them up: here, or
         where the parts are.
@@ -59,6 +63,8 @@ class SubsampledConditionals:
     scale_range: tuple[float, float]
     longest: float
     external_field: ArrayLike | None = None
+    multiplicities: Floats | None = field(default=None, repr=False)
+    neighbor_multiplicities: Floats | None = field(default=None, repr=False)
     map_parts: Callable[[list[Any], Callable[[Any], Any]], list[Any]] = _map_here
     sum_parts: Callable[[list[Any], Callable[[Any], Floats]], Floats] = _sum_here
 
@@ -106,6 +112,11 @@ class SubsampledConditionals:
             self,
             distances=np.ascontiguousarray(self.distances[columns]),
             neighbor_labels=np.ascontiguousarray(self.neighbor_labels[columns]),
+            neighbor_multiplicities=(
+                None
+                if self.neighbor_multiplicities is None
+                else self.neighbor_multiplicities[columns]
+            ),
             neighbor_kernel=NeighborKernel(self.kernel, n_neighbors),
             edges=edges,
             scale_range=(1.0, float(n_neighbors)) if self.is_discrete else self.scale_range,
@@ -132,7 +143,9 @@ class SubsampledConditionals:
 
     def _support_at(self, scales: Floats) -> Floats:
         kernel, n_classes = self.neighbor_kernel, self.n_classes
-        support = kernel.out_support(self.distances, self.neighbor_labels, scales, n_classes)
+        support = kernel.out_support(
+            self.distances, self.neighbor_labels, scales, n_classes, self.neighbor_multiplicities
+        )
         if self.edges is not None:
             of_part = partial(
                 kernel.in_support, scales=scales, n_sites=self.n_points, n_classes=n_classes

@@ -79,6 +79,10 @@ class FieldFamily(Protocol):
     def external_field(self) -> ArrayLike | None:
         """The external field alpha, shape (G,), if there is one."""
 
+    @property
+    def multiplicities(self) -> NDArray[np.float64] | None:
+        """As how many points each point counts, shape (n,); None for one each."""
+
     def at(self, scale: float) -> LabelField:
         """Return the field at a scale."""
 
@@ -99,6 +103,10 @@ class DistanceFamily:
         change smoothly with sigma, a length.
     n_classes : int
     external_field : array-like, shape (n_classes,), optional
+    multiplicities : array-like, shape (n,), optional
+        As how many points each point counts, above zero; one by default. Point i gives weight to
+        point j in proportion to :math:`s_j \kappa(d_{ij})`. A point gives no weight to itself,
+        whatever its multiplicity.
 
     Examples
     --------
@@ -120,6 +128,7 @@ class DistanceFamily:
     kernel: KernelName | LogKernel
     n_classes: int
     external_field: ArrayLike | None = None
+    multiplicities: NDArray[np.float64] | None = None
 
     is_discrete = False
     has_joint = True
@@ -133,15 +142,20 @@ class DistanceFamily:
     @classmethod
     def of_checked(
         cls,
-        distances: NDArray[np.float64],
+        distances: NDArray[Any],
         kernel: Any,
         n_classes: int,
         external_field: ArrayLike | None = None,
+        multiplicities: NDArray[np.float64] | None = None,
     ) -> "DistanceFamily":
         """Make a family of distances that need no check, for they were made by this library."""
         family = object.__new__(cls)
         family.__dict__.update(
-            distances=distances, kernel=kernel, n_classes=n_classes, external_field=external_field
+            distances=distances,
+            kernel=kernel,
+            n_classes=n_classes,
+            external_field=external_field,
+            multiplicities=multiplicities,
         )
         return family
 
@@ -177,9 +191,15 @@ class DistanceFamily:
         """The largest distance between any two points."""
         return float(self.distances.max())
 
-    def with_distances(self, distances: NDArray[np.float64]) -> "DistanceFamily":
-        """Give the same model over points at other distances."""
-        return DistanceFamily(distances, self.kernel, self.n_classes, self.external_field)
+    def with_distances(
+        self,
+        distances: NDArray[np.float64],
+        multiplicities: NDArray[np.float64] | None = None,
+    ) -> "DistanceFamily":
+        """Give the same model over points at other distances, and their multiplicities."""
+        return DistanceFamily(
+            distances, self.kernel, self.n_classes, self.external_field, multiplicities
+        )
 
     def forget_distances(self) -> None:
         """Do nothing: distances that were given cannot be measured again."""
@@ -209,18 +229,35 @@ class DistanceFamily:
         return 0.1 * shortest, 5.0 * longest
 
     def at(self, scale: float) -> LabelField:
-        """Return the field at sigma."""
-        return _field(self, self._weights(scale))
+        """Return the field at sigma: of the points, each labelled once, with their multiplicities.
+
+        With multiplicities the coupling is :math:`s_i w_{ij} + s_j w_{ji}`: that of all copies of
+        i with all copies of j. It is right for the labels of further points, of multiplicity one,
+        given those of the others.
+        """
+        weights = self._weights(scale)
+        if self.multiplicities is not None:
+            weights = weights * self.multiplicities[:, None]
+        return _field(self, weights)
 
     def support(self, scale: float, labels: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the support of each class in the conditionals at sigma, shape (n, G)."""
         is_class = _indicators(labels, self.n_classes)
+        if self.multiplicities is not None:  # the conditional of one of the copies of each point
+            return self.at(scale).support(labels) / self.multiplicities[:, None]
         if self.kernel == "radius":
             return _radius_support(self.distances, check_positive(scale, "sigma"), is_class)
         weights = self._weights(scale)
         return weights @ is_class + weights.T @ is_class
 
     def _weights(self, scale: float) -> NDArray[np.float64]:
+        weights = self._kernel_weights(scale)
+        if self.multiplicities is not None:
+            weights = weights * self.multiplicities
+            weights /= weights.sum(axis=1, keepdims=True)
+        return weights
+
+    def _kernel_weights(self, scale: float) -> NDArray[np.float64]:
         if not isinstance(self.kernel, str):
             return log_kernel_weights(self.distances, self.kernel, scale)
         if self.kernel == "radius":
@@ -240,6 +277,22 @@ def _check_family(family: DistanceFamily) -> None:
     object.__setattr__(family, "distances", check_distances(family.distances))
     object.__setattr__(family, "n_classes", check_whole(family.n_classes, "n_classes", minimum=2))
     check_external_field(family.external_field, family.n_classes)
+    multiplicities = check_multiplicities(family.multiplicities, family.n_points)
+    object.__setattr__(family, "multiplicities", multiplicities)
+
+
+def check_multiplicities(multiplicities: ArrayLike | None, n_points: int) -> Any:
+    """Accept one finite number above zero a point; None where all are one."""
+    if multiplicities is None:
+        return None
+    checked = np.asarray(multiplicities, dtype=np.float64)
+    if checked.shape != (n_points,) or not ((checked > 0.0) & (checked < np.inf)).all():
+        raise ValueError(
+            f"Expected {n_points} finite multiplicities above zero, one a point; got shape "
+            f"{checked.shape}, from {checked.min(initial=np.inf):g} to "
+            f"{checked.max(initial=-np.inf):g}. Leave out points of multiplicity zero."
+        )
+    return None if (checked == 1.0).all() else checked
 
 
 def _arguments(family: DistanceFamily) -> dict[str, Any]:

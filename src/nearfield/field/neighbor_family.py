@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from nearfield._checks import check_positive, check_whole
 from nearfield.distances import check_distances
 from nearfield.field.conditionals import SubsampledConditionals
-from nearfield.field.families import ScaleName
+from nearfield.field.families import ScaleName, check_multiplicities
 from nearfield.field.label_field import LabelField, check_external_field
 from nearfield.field.neighbor_kernel import (
     GraphEdges,
@@ -46,6 +46,9 @@ class NeighborFamily:
     longest : float
         About the largest distance between any two points; 0 stands for the largest on the graph.
     external_field : array-like, shape (n_classes,), optional
+    multiplicities : array-like, shape (n,), optional
+        As how many points each point counts, above zero; one by default. k counts points,
+        whatever their multiplicity.
 
     Examples
     --------
@@ -64,6 +67,7 @@ class NeighborFamily:
     is_directed: bool = False
     longest: float = 0.0
     external_field: ArrayLike | None = None
+    multiplicities: Floats | None = None
 
     has_graph = True
 
@@ -74,6 +78,10 @@ class NeighborFamily:
             object.__setattr__(self, "longest", float(self.graph.distances.max(initial=0.0)))
         check_external_field(self.external_field, self.n_classes)
         check_neighbor_kernel(self.kernel)
+        if self.multiplicities is not None:  # the graph may be that of some of the points
+            n_points = max(self.n_points, len(self.multiplicities))
+            checked = check_multiplicities(self.multiplicities, n_points)
+            object.__setattr__(self, "multiplicities", checked)
 
     @classmethod
     def from_distances(
@@ -147,6 +155,11 @@ class NeighborFamily:
         return past_ties(self.graph.distances[:, self.n_neighbors - 1])
 
     @property
+    def neighbor_multiplicities(self) -> Floats | None:
+        """The multiplicities of the neighbours on the graph, shape (n, n_columns)."""
+        return None if self.multiplicities is None else self.multiplicities[self.graph.rows]
+
+    @property
     def neighbor_kernel(self) -> NeighborKernel:
         """The kernel with its number of neighbours."""
         return NeighborKernel(self.kernel, self.n_neighbors)
@@ -178,7 +191,11 @@ class NeighborFamily:
                 "Use pseudolikelihood, or the symmetric neighbourhood."
             )
         self._check_scale(scale)
-        weights = self.neighbor_kernel.weights(self.graph.distances, scale)
+        weights = self.neighbor_kernel.weights(
+            self.graph.distances, scale, self.neighbor_multiplicities
+        )
+        if self.multiplicities is not None:  # as in `DistanceFamily.at`
+            weights *= self.multiplicities[:, None]
         alpha = check_external_field(self.external_field, self.n_classes)
         field = LabelField(self._coupling(weights), self.n_classes, alpha)
         n_neighbors = scale if self.is_discrete else self.n_neighbors
@@ -201,7 +218,9 @@ class NeighborFamily:
         place_of_site = np.full(self.n_points, -1, dtype=np.int32)
         place_of_site[sites] = np.arange(len(sites))
         graph = self.graph
-        edges = GraphEdges.from_rows(graph.distances, graph.rows, labels, place_of_site)
+        edges = GraphEdges.from_rows(
+            graph.distances, graph.rows, labels, place_of_site, self.multiplicities
+        )
         return SubsampledConditionals(
             graph.distances[sites],
             labels[graph.rows[sites]],
@@ -212,6 +231,10 @@ class NeighborFamily:
             self.scale_range,
             self.longest,
             self.external_field,
+            multiplicities=None if self.multiplicities is None else self.multiplicities[sites],
+            neighbor_multiplicities=(
+                None if self.multiplicities is None else self.multiplicities[graph.rows[sites]]
+            ),
         )
 
     def _check_scale(self, scale: float) -> None:

@@ -16,6 +16,8 @@ from nearfield.field.kernels import (
     fill_log_normalizers,
     fill_weights,
 )
+from nearfield.field.multiplicities import NewEdges, sum_at
+from nearfield.field.weights import RADIUS_EPSILON
 from nearfield.neighbors import ReverseNeighbors, last_tie
 
 Floats = NDArray[np.float64]
@@ -47,7 +49,12 @@ class NeighborKernel(NamedTuple):
         return self.name in ("gaussian", "exponential")
 
     def out_support(
-        self, distances: Floats, neighbor_labels: NDArray[np.int64], scales: Floats, n_classes: int
+        self,
+        distances: Floats,
+        neighbor_labels: NDArray[np.int64],
+        scales: Floats,
+        n_classes: int,
+        multiplicities: Floats | None = None,
     ) -> Floats:
         """Sum the out-weights of some points by class, shape (m, n_scales, G).
 
@@ -58,9 +65,16 @@ class NeighborKernel(NamedTuple):
         scales : ndarray, shape (n_scales,)
             Rising if the kernel is uniform.
         n_classes : int
+        multiplicities : ndarray, shape (m, n_columns), optional
+            As how many points each neighbour counts.
         """
         support = np.zeros((len(distances), len(scales), n_classes))
-        if self.is_uniform:
+        if multiplicities is not None:
+            places = np.arange(len(distances))[:, None] * n_classes + neighbor_labels
+            for s, scale in enumerate(scales):
+                weights = self.weights(distances, scale, multiplicities)
+                support[:, s] = sum_at(places, weights, support[:, s].shape)
+        elif self.is_uniform:
             add_uniform_out_support(distances, neighbor_labels, scales, support)
         else:
             k, code, rates = self._compiled(scales)
@@ -72,11 +86,20 @@ class NeighborKernel(NamedTuple):
     ) -> Floats:
         """Sum the in-weights of some sites by class, shape (n_sites, n_scales, G)."""
         support = np.zeros((n_sites, len(scales), n_classes))
-        if self.is_uniform:
-            add_uniform_in_support(*edges, scales, support)
+        distances, labels, places, own, multiplicities = edges
+        if own is not None and multiplicities is not None:
+            is_site = places >= 0
+            targets = (places * n_classes + labels[:, None])[is_site]
+            for s, scale in enumerate(scales):
+                # Row j gives s_j kappa_ji / Z_j to each of the copies of point i.
+                weights = self.weights(distances, scale, multiplicities) / multiplicities
+                given = (own[:, None] * weights)[is_site]
+                support[:, s] = sum_at(targets, given, support[:, s].shape)
+        elif self.is_uniform:
+            add_uniform_in_support(distances, labels, places, scales, support)
         else:
             k, code, rates = self._compiled(scales)
-            add_in_support(*edges, k, code, rates, support)
+            add_in_support(distances, labels, places, k, code, rates, support)
         return support
 
     def log_normalizers(self, distances: Floats, scales: Floats, k: int) -> Floats:
@@ -86,6 +109,16 @@ class NeighborKernel(NamedTuple):
         with np.errstate(divide="ignore"):  # k = 0 has none
             fill_log_normalizers(distances, k, code, rates, log_normalizers)
         return log_normalizers
+
+    def log_ratios(self, distances: Floats, references: Floats, scale: float) -> Floats:
+        """Evaluate log kappa(distance) - log kappa(reference), of any shapes, at one scale."""
+        rate = float(self._compiled(np.array([scale]))[2][0])
+        if self.is_smooth:
+            ratios = -rate * (distances - references)
+            # A product: two squares of far points would cancel to noise.
+            return ratios * (distances + references) if self.name == "gaussian" else ratios
+        is_outside = np.subtract(distances >= rate, references >= rate, dtype=np.float64)
+        return np.log(RADIUS_EPSILON) * is_outside * (self.name == "radius")
 
     def log_values(self, distances: Floats, scales: Floats) -> Floats:
         """Evaluate the log of a smooth kernel at some distances, shape (n, n_scales)."""
@@ -131,12 +164,55 @@ class NeighborKernel(NamedTuple):
             )
         return support
 
-    def weights(self, distances: Floats, scale: float) -> Floats:
-        """Compute the weights of all neighbours on lists of distances, shape (n, n_columns)."""
+    def new_in_support_of_multiples(
+        self,
+        reverse: ReverseNeighbors,
+        labels: NDArray[np.int64],
+        distances: Floats,
+        scales: Floats,
+        n_classes: int,
+        multiplicities: Floats,
+        neighbor_multiplicities: Floats,
+        *,
+        has_all: bool = False,
+    ) -> Floats:
+        """As `new_in_support`, where training points count as several.
+
+        Parameters
+        ----------
+        reverse, labels, distances, scales, n_classes, has_all
+            As for `new_in_support`.
+        multiplicities, neighbor_multiplicities : ndarray, shape (n,) and (n, n_columns)
+            Of the training points, and of their neighbours on the graph.
+        """
+        edges = NewEdges.from_reverse(reverse, distances)
+        support = np.zeros((len(reverse.starts) - 1, len(scales), n_classes))
+        places, nearest = edges.queries * n_classes + labels[edges.rows], distances[:, :1]
+        for s, scale in enumerate(scales):
+            k = check_k(scale) if self.is_uniform else self.n_neighbors
+            weights = edges.in_weights(
+                neighbor_multiplicities * np.exp(self.log_ratios(distances, nearest, scale)),
+                self.log_ratios(edges.distances, nearest[edges.rows, 0], scale),
+                None if has_all else k,
+            )
+            given = multiplicities[edges.rows] * weights
+            support[:, s] = sum_at(places, given, support[:, s].shape)
+        return support
+
+    def weights(
+        self, distances: Floats, scale: float, multiplicities: Floats | None = None
+    ) -> Floats:
+        """Compute the weights of all neighbours on lists of distances, shape (n, n_columns).
+
+        `multiplicities`, of the same shape, say as how many points each neighbour counts.
+        """
         weights = np.empty(distances.shape)
         kernel = NeighborKernel(self.name, check_k(scale)) if self.is_uniform else self
         k, code, rates = kernel._compiled(np.array([scale], dtype=np.float64))
         fill_weights(distances, k, code, rates[0], weights)
+        if multiplicities is not None:
+            weights *= multiplicities
+            weights /= weights.sum(axis=1, keepdims=True)
         return weights
 
     def _compiled(self, scales: Floats) -> tuple[int, int, Floats]:
@@ -154,6 +230,8 @@ class GraphEdges(NamedTuple):
     distances: Floats  # shape (n_rows, n_columns)
     labels: NDArray[np.int64]  # shape (n_rows,): the class of the point of each row
     places: NDArray[np.int32]  # shape (n_rows, n_columns): which site a neighbour is, or -1
+    multiplicities: Floats | None = None  # shape (n_rows,): of the point of each row, if not one
+    neighbor_multiplicities: Floats | None = None  # shape (n_rows, n_columns)
 
     @classmethod
     def from_rows(
@@ -162,6 +240,7 @@ class GraphEdges(NamedTuple):
         neighbor_rows: NDArray[Any],
         labels: NDArray[np.int64],
         place_of_site: NDArray[np.int32],
+        multiplicities: Floats | None = None,
     ) -> "GraphEdges":
         """Keep the rows of a graph with a site among their neighbours.
 
@@ -171,21 +250,29 @@ class GraphEdges(NamedTuple):
         labels : ndarray of int, shape (n,)
         place_of_site : ndarray of int, shape (n_points,)
             The number of each site, -1 for the other points.
+        multiplicities : ndarray, shape (n,), optional
+            As how many points each point counts.
         """
-        return cls(distances, labels, place_of_site[neighbor_rows])._with_sites()
+        of_neighbors = None if multiplicities is None else multiplicities[neighbor_rows]
+        places = place_of_site[neighbor_rows]
+        return cls(distances, labels, places, multiplicities, of_neighbors)._with_sites()
 
     def first(self, n_neighbors: int) -> "GraphEdges":
         """Keep the first neighbours, with the ties of the last of them."""
         columns = np.s_[:, : last_tie(self.distances, n_neighbors)]
-        return GraphEdges(self.distances[columns], self.labels, self.places[columns])._with_sites()
+        of_neighbors = self.neighbor_multiplicities
+        return GraphEdges(
+            self.distances[columns],
+            self.labels,
+            self.places[columns],
+            self.multiplicities,
+            None if of_neighbors is None else of_neighbors[columns],
+        )._with_sites()
 
     def _with_sites(self) -> "GraphEdges":
         is_kept = (self.places >= 0).any(axis=1)
-        return GraphEdges(
-            np.ascontiguousarray(self.distances[is_kept]),
-            self.labels[is_kept],
-            np.ascontiguousarray(self.places[is_kept]),
-        )
+        parts: Any = (None if part is None else part[is_kept] for part in self)
+        return GraphEdges(*parts)
 
 
 def neighbor_scale_range(kernel: str, n_neighbors: int, distances: Floats) -> tuple[float, float]:

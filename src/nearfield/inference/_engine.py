@@ -83,6 +83,12 @@ def check_problem(
         )
     priors = default_priors(family) if priors is None else priors
     check_priors(priors, family)
+    if needs_joint and family.multiplicities is not None:
+        raise ValueError(
+            "Expected points that count once each; got points with weights, whose labels have "
+            "conditional distributions but no joint one that this engine could work on. Use "
+            "pseudolikelihood, or repeat the points whose weights are whole numbers."
+        )
     if needs_joint:
         family.at(family.scale_range[0])  # refuses conditionals that belong to no joint
     return check_labels(labels, family.n_points, family.n_classes), priors

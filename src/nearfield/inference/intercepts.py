@@ -69,8 +69,9 @@ def fit_external_field(
     alpha = np.zeros(family.n_classes)
     for _ in range(check_whole(n_rounds, "n_rounds", minimum=1)):
         beta, scale = pseudolikelihood_estimate(family, checked, priors, alpha)
+        support = family.support(scale, checked)
         alpha, _ = _fit_at_scale(
-            family.support(scale, checked), checked, priors, prior_sd, (alpha, beta)
+            support, checked, priors, prior_sd, (alpha, beta), family.multiplicities
         )
     return alpha
 
@@ -81,19 +82,45 @@ def _fit_at_scale(
     priors: Priors,
     prior_sd: float,
     start: tuple[NDArray[np.float64], float],
+    multiplicities: NDArray[np.float64] | None = None,
 ) -> tuple[NDArray[np.float64], float]:
     """Fit alpha and beta where the support is known."""
     below, middle, above = priors.beta.ppf([0.16, 0.5, 0.84])
     lower, upper = priors.beta_range
     lower = max(lower, 0.0) if upper > 0.0 else lower
+    prior_beta = middle, 0.5 * (above - below)
+    return maximize_intercepts(
+        support, labels, prior_sd, prior_beta, (lower, upper), start, multiplicities
+    )
+
+
+def maximize_intercepts(
+    support: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    prior_sd: float,
+    prior_beta: tuple[float, float],
+    beta_range: tuple[float, float],
+    start: tuple[NDArray[np.float64], float],
+    multiplicities: NDArray[np.float64] | None = None,
+) -> tuple[NDArray[np.float64], float]:
+    """Find the most probable intercepts and beta, given the support, shape (n, G).
+
+    Parameters
+    ----------
+    support, labels, prior_sd, prior_beta, multiplicities
+        As for `minus_log_posterior`.
+    beta_range : (float, float)
+    start : (ndarray, float)
+        Intercepts and beta to start from.
+    """
     alpha, beta = start
     found = minimize(
         minus_log_posterior,
-        np.append(alpha, np.clip(beta, lower, upper)),
-        args=(support, labels, prior_sd, (middle, 0.5 * (above - below))),
+        np.append(alpha, np.clip(beta, *beta_range)),
+        args=(support, labels, prior_sd, prior_beta, multiplicities),
         jac=True,
         method="L-BFGS-B",
-        bounds=[(None, None)] * len(alpha) + [(lower, upper)],
+        bounds=[(None, None)] * len(alpha) + [beta_range],
         options={"gtol": 1e-6, "ftol": 1e-13},
     )
     return found.x[:-1] - found.x[:-1].mean(), float(found.x[-1])
@@ -105,6 +132,7 @@ def minus_log_posterior(
     labels: NDArray[np.int64],
     prior_sd: float,
     prior_beta: tuple[float, float],
+    multiplicities: NDArray[np.float64] | None = None,
 ) -> tuple[float, NDArray[np.float64]]:
     r"""Evaluate what the intercepts and beta, in this order, minimise, and its gradient.
 
@@ -114,7 +142,7 @@ def minus_log_posterior(
               \sum_{ig} r_{ig} h_{ig} + \frac{\beta - m}{t^2}
 
     The likelihood does not change if all intercepts move alike, so that the prior makes them sum
-    to zero. `prior_beta` is (m, t).
+    to zero. `prior_beta` is (m, t). With multiplicities, the term of each label counts as often.
     """
     alpha, beta = parameters[:-1], parameters[-1]
     middle, spread = prior_beta
@@ -123,9 +151,12 @@ def minus_log_posterior(
     sites = np.arange(len(labels))
     surplus = np.exp(log_conditionals)
     surplus[sites, labels] -= 1.0
+    log_own = log_conditionals[sites, labels]
+    if multiplicities is not None:
+        surplus, log_own = surplus * multiplicities[:, None], log_own * multiplicities
     penalty = 0.5 * np.sum((alpha / prior_sd) ** 2) + 0.5 * ((beta - middle) / spread) ** 2
     gradient = np.append(
         surplus.sum(axis=0) + alpha / prior_sd**2,
         np.vdot(surplus, support) + (beta - middle) / spread**2,
     )
-    return float(penalty - log_conditionals[sites, labels].sum()), gradient
+    return float(penalty - log_own.sum()), gradient

@@ -43,7 +43,7 @@ def maximize_pseudolikelihood(family: FieldFamily, labels: NDArray[np.int64]) ->
     for _ in range(1 + _N_ROUNDS):
         scales = np.exp(log_scales).tolist()
         for scale, support in zip(scales, supports(family, scales, labels), strict=True):
-            value, beta = _maximize_beta(support, labels, best.beta)
+            value, beta = _maximize_beta(support, labels, best.beta, family.multiplicities)
             if value > best.log_pseudolikelihood:
                 best = ProfileMaximum(value, beta, scale)
         step /= 3.0
@@ -52,21 +52,25 @@ def maximize_pseudolikelihood(family: FieldFamily, labels: NDArray[np.int64]) ->
 
 
 def _maximize_beta(
-    support: NDArray[np.float64], labels: NDArray[np.int64], start: float
+    support: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    start: float,
+    multiplicities: NDArray[np.float64] | None = None,
 ) -> tuple[float, float]:
     """Maximise over beta at one scale, by Newton's method kept between zero and a bound."""
     sites = np.arange(len(labels))
     gains = support - support[sites, labels][:, None]
+    counts = np.ones(len(labels)) if multiplicities is None else multiplicities
     beta, value = start, -np.inf
     for _ in range(_N_NEWTON):
         largest = (beta * gains).max(axis=1, keepdims=True)
         conditionals = np.exp(beta * gains - largest)
         totals = conditionals.sum(axis=1, keepdims=True)
-        value = -float((largest + np.log(totals)).sum())
+        value = -float(counts @ (largest + np.log(totals))[:, 0])
         conditionals /= totals
         means = (conditionals * gains).sum(axis=1)
-        curvature = float(((conditionals * gains**2).sum(axis=1) - means**2).sum())
-        move = -float(means.sum()) / max(curvature, 1e-12)
+        curvature = float(counts @ ((conditionals * gains**2).sum(axis=1) - means**2))
+        move = -float(counts @ means) / max(curvature, 1e-12)
         # No more than a factor of three at a time: far out the curvature vanishes.
         moved = float(np.clip(beta + move, beta / 3.0, 3.0 * beta + 0.1))
         moved = min(max(moved, 0.0), _MAX_BETA)

@@ -28,6 +28,7 @@ from nearfield.sampling.conditionals import log_pseudolikelihoods
 Floats = NDArray[np.float64]
 
 _N_SCAN = 24
+_LARGEST_EXPONENT = 700.0  # exp(-700) is as good as never
 _FIRST_DENSITY = 0.5  # of scales that only show where to put others
 
 
@@ -111,11 +112,15 @@ def log_pseudolikelihood(
     support: NDArray[np.float64],
     labels: NDArray[np.int64],
     external_field: NDArray[np.float64],
+    multiplicities: NDArray[np.float64] | None = None,
 ) -> LogLikelihood:
     r"""Make the log pseudolikelihood of beta at one scale from the support, shape (n, G).
 
-    .. math:: \sum_i \log p(y_i \mid y_{-i})
-              = -\sum_i \log \sum_g \exp(\alpha_g - \alpha_{y_i} + \beta (h_{ig} - h_{i y_i}))
+    .. math:: \sum_i s_i \log p(y_i \mid y_{-i})
+              = -\sum_i s_i \log \sum_g \exp(\alpha_g - \alpha_{y_i}
+              + \beta (h_{ig} - h_{i y_i}))
+
+    with the multiplicities s, one by default.
     """
     # One row to each of the other classes, so that a sum over classes runs along whole rows.
     others = (labels + np.arange(1, support.shape[1])[:, None]) % support.shape[1]
@@ -128,7 +133,11 @@ def log_pseudolikelihood(
         log_pseudolikelihoods(betas, gains, offsets, values)
         return values
 
-    return evaluate
+    def evaluate_multiples(betas: Floats) -> Floats:
+        odds = (np.exp(np.minimum(offsets + beta * gains, _LARGEST_EXPONENT)) for beta in betas)
+        return -np.array([multiplicities @ np.log1p(each.sum(axis=0)) for each in odds])
+
+    return evaluate if multiplicities is None else evaluate_multiples
 
 
 @dataclass(frozen=True)
@@ -161,7 +170,9 @@ def _integrate(
         missing = supports(family, [s for s in rule.scales.tolist() if s not in known], labels)
         for scale in rule.scales.tolist():
             if scale not in known:
-                log_likelihood = log_pseudolikelihood(next(missing), labels, alpha)
+                log_likelihood = log_pseudolikelihood(
+                    next(missing), labels, alpha, family.multiplicities
+                )
                 known[scale] = integrate_row(log_likelihood, priors, hint)
             hint = known[scale]
         return [known[scale] for scale in rule.scales.tolist()]

@@ -376,6 +376,7 @@ POSTERIOR = PosteriorState()
 # Families of fields
 
 _INTERCEPTS = Maybe(Array(("G",)))
+_MULTIPLICITIES = Maybe(Array(("n",), np.finfo(np.float64).tiny))
 _N_CLASSES = Number(2, 2**31, is_whole=True, length="G")
 
 _GRAPH = Record(
@@ -433,6 +434,8 @@ def pack_family(family: Any, space: Any, writer: Writer) -> Any:
         raise TypeError("Expected a kernel by name; got a function. Give kernels by name.")
     name, record = _FAMILIES[type(family)]
     packed = record.pack(family, writer)
+    if family.multiplicities is not None:
+        packed["multiplicities"] = writer.add(family.multiplicities)
     if name == "graph":
         packed["graph"] = _GRAPH.pack(_kept_graph(family.graph, space), writer)
     return {name: packed}
@@ -454,7 +457,9 @@ def unpack_family(plain: Any, space: Any, search: str, reader: Reader) -> Any:
     ((name, content),) = plain.items()
     kind, record = _KINDS[name]
     ask(isinstance(content, dict), "no family")
-    fields = record.unpack({n: v for n, v in content.items() if n != "graph"}, reader)
+    parts = ("graph", "multiplicities")  # a file of points without weights has none of the latter
+    fields = record.unpack({n: v for n, v in content.items() if n not in parts}, reader)
+    fields["multiplicities"] = _MULTIPLICITIES.unpack(content.get("multiplicities"), reader)
     is_given = space.metric == "precomputed"
     if name == "points":
         ask(not is_given, "no points to measure")

@@ -127,6 +127,23 @@ def _pack_dict(settings: Settings, value: Any, writer: Writer) -> Any:
     return {name: settings.pack(item, writer) for name, item in value.items()}
 
 
+def _has_other_keys(value: Any) -> bool:
+    """Tell whether a dict has numbers or truth values as keys, as weights of classes do."""
+    is_plain = isinstance(value, dict) and all(
+        isinstance(key, bool | int | float | str | np.generic) for key in value
+    )
+    return is_plain and not all(isinstance(key, str) for key in value)
+
+
+def _unpack_pairs(settings: Settings, plain: Any, reader: Reader, depth: int) -> Any:
+    is_pairs = isinstance(plain, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], bool | int | float | str)
+        for pair in plain
+    )
+    ask(is_pairs, "no pairs")
+    return {key: settings.unpack(value, reader, depth) for key, value in plain}
+
+
 def _unpack_tuple(settings: Settings, plain: Any, reader: Reader, depth: int) -> Any:
     ask(isinstance(plain, list), "no list")
     return tuple(settings.unpack(item, reader, depth) for item in plain)
@@ -162,6 +179,11 @@ _KINDS: dict[str, tuple[Any, Any, Any]] = {
         lambda v: isinstance(v, tuple),
         lambda s, v, w: [s.pack(item, w) for item in v],
         _unpack_tuple,
+    ),
+    "pairs": (
+        _has_other_keys,
+        lambda s, v, w: [[s.pack(key, w), s.pack(item, w)] for key, item in v.items()],
+        _unpack_pairs,
     ),
     "dict": (lambda v: isinstance(v, dict), _pack_dict, _unpack_dict),
     "array": (_is_array, lambda s, v, w: w.add(v), _unpack_array),

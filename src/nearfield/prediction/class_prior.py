@@ -1,5 +1,7 @@
 """Class probabilities where the classes have other proportions than in training."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -23,12 +25,12 @@ def check_class_prior(class_prior: ArrayLike | None, n_classes: int) -> Floats |
     return checked
 
 
-def class_odds(class_prior: ArrayLike | None, class_counts: NDArray[np.int64]) -> Floats | None:
+def class_odds(class_prior: ArrayLike | None, class_counts: NDArray[Any]) -> Floats | None:
     r"""Give the factor of each class's odds, shape (G,); None leaves all as they are.
 
     .. math:: \pi'_g / \pi_g
 
-    with the proportions :math:`\pi` of the training labels.
+    with the proportions :math:`\pi` of the training labels, by their weights.
     """
     expected = check_class_prior(class_prior, len(class_counts))
     return None if expected is None else expected / (class_counts / class_counts.sum())

@@ -17,8 +17,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
+from nearfield.field import DistanceFamily
 from nearfield.inference import Posterior, Priors
+from nearfield.inference.intercepts import maximize_intercepts
+from nearfield.prediction._dense import dense_sums
 from nearfield.prediction.kernels.heldout import (
     beta_masses,
     harmonic_means,
@@ -54,12 +58,26 @@ class HeldOutFold(NamedTuple):
     training_distances : ndarray, shape (n_training, n_training)
     distances : ndarray, shape (m, n_training)
         Both of double or single precision.
+    training_multiplicities : ndarray, shape (n_training,), optional
+        As how many points each training point counts; one by default.
     """
 
     rows: NDArray[np.intp]
     training_labels: NDArray[np.int64]
     training_distances: NDArray[np.floating]
     distances: NDArray[np.floating]
+    training_multiplicities: Floats | None = None
+
+    def support_of_multiples(self, kernel: str, sigmas: Floats, n_classes: int) -> Floats:
+        """Give the support of the held-out points by training points that count as several."""
+        family = DistanceFamily.of_checked(
+            self.training_distances,
+            kernel,
+            n_classes,
+            multiplicities=self.training_multiplicities,
+        )
+        sums = dense_sums(family, self.training_labels, sigmas, is_joint=True)
+        return np.moveaxis(sums.support(self.distances), 1, 0)
 
 
 def kernel_rate(kernel: str, sigma: Floats) -> Floats:
@@ -75,7 +93,7 @@ class HeldOutPosterior(NamedTuple):
     """What held-out labels tell: the posterior, and how well each was predicted without itself.
 
     `log_densities`, shape (n,), are of the own labels, with the parameters inferred from the
-    others: the harmonic mean over the posterior, which takes a label's own say out. The external
+    others: the harmonic mean over the posterior, which takes a label's own part out. The external
     field, shape (G,), was fitted or is zero.
     """
 
@@ -147,12 +165,15 @@ class HeldOutField:
     labels : ndarray of int, shape (n,)
     kernel : {"gaussian", "exponential"}
     n_classes : int
+    multiplicities : ndarray, shape (n,), optional
+        How often each label counts; once by default.
     """
 
     folds: Sequence[HeldOutFold]
     labels: NDArray[np.int64]
     kernel: str
     n_classes: int
+    multiplicities: Floats | None = None
 
     @cached_property
     def _parts(self) -> list[_Part]:
@@ -167,13 +188,21 @@ class HeldOutField:
             Good to 1e-5.
         """
         support = np.empty((len(sigmas), len(self.labels), self.n_classes))
+        if self.multiplicities is not None:
+            for fold in self.folds:
+                support[:, fold.rows] = fold.support_of_multiples(
+                    self.kernel, sigmas, self.n_classes
+                )
+            return support
         for part in self._parts:
             part.fill(kernel_rate(self.kernel, sigmas), support)
         return support
 
     def infer(self, prior: HeldOutPrior, scale_range: tuple[float, float]) -> HeldOutPosterior:
         """Integrate over beta and sigma: see `infer_on_grid`."""
-        return infer_on_grid(self.support, self.labels, self.n_classes, prior, scale_range)
+        return infer_on_grid(
+            self.support, self.labels, self.n_classes, prior, scale_range, self.multiplicities
+        )
 
 
 def infer_on_grid(
@@ -182,6 +211,7 @@ def infer_on_grid(
     n_classes: int,
     prior: HeldOutPrior,
     scale_range: tuple[float, float],
+    multiplicities: Floats | None = None,
 ) -> HeldOutPosterior:
     """Integrate over (log beta, log sigma) on a grid placed where a scan found mass.
 
@@ -198,24 +228,78 @@ def infer_on_grid(
     prior : HeldOutPrior
     scale_range : (float, float)
         Where to look for sigma.
+    multiplicities : ndarray, shape (n,), optional
+        How often each label counts; once by default.
     """
     low, high = scale_range
     scan = _midpoints(np.log([low, min(high, prior.max_sigma)]), _N_SCAN_SCALES)
-    log_masses, betas = np.empty(_N_SCAN_SCALES), np.empty(_N_SCAN_SCALES)
-    scanned, precision = supports(np.exp(scan)), prior.sd_beta**-2
-    beta_masses(scanned, labels, precision, _BETA_RANGE[1], log_masses, betas)
+    scanned = supports(np.exp(scan))
+    log_masses, betas = _scan_betas(scanned, labels, prior, multiplicities)
     log_masses += scan  # sigma is uniform, log sigma is not
     alpha, best = np.zeros(n_classes), int(np.argmax(log_masses))
     if prior.sd_alpha > 0.0:
-        fit_intercepts(scanned[best], labels, prior.sd_alpha**-2, precision, betas[best], alpha)
+        alpha = _fit_alpha(scanned[best], labels, prior, betas[best], multiplicities)
     log_sigmas = _midpoints(_heavy_range(scan, log_masses[None])[0], _N_SCALES)
     support = supports(np.exp(log_sigmas))
-    grid = _BetaGrid.around(support, labels, alpha, prior.sd_beta)
+    grid = _BetaGrid.around(support, labels, alpha, prior.sd_beta, multiplicities)
     log_terms = np.empty((*grid.betas.shape, len(labels)))
     log_conditionals(support, labels, alpha, grid.betas, log_terms)
     log_cell = np.log(grid.steps * (log_sigmas[1] - log_sigmas[0]))[:, None]
     log_prior = prior.log_density(log_sigmas[:, None], grid.betas)
-    return _summarize(log_sigmas, grid.betas, log_terms, log_prior + log_cell, alpha)
+    log_measure = log_prior + log_cell
+    return _summarize(log_sigmas, grid.betas, log_terms, log_measure, alpha, multiplicities)
+
+
+def _scan_betas(
+    support: Floats, labels: NDArray[np.int64], prior: HeldOutPrior, multiplicities: Floats | None
+) -> tuple[Floats, Floats]:
+    """Find the log mass of each scale, and its best beta, both of shape (n_scales,)."""
+    if multiplicities is None:
+        log_masses, betas = np.empty((2, len(support)))
+        beta_masses(support, labels, prior.sd_beta**-2, _BETA_RANGE[1], log_masses, betas)
+        return log_masses, betas
+    alpha = np.zeros(support.shape[2])
+    coarse, log_density = _coarse_densities(support, labels, alpha, prior.sd_beta, multiplicities)
+    return logsumexp(log_density, axis=1), np.exp(coarse)[log_density.argmax(axis=1)]
+
+
+def _fit_alpha(
+    support: Floats,
+    labels: NDArray[np.int64],
+    prior: HeldOutPrior,
+    beta: float,
+    multiplicities: Floats | None,
+) -> Floats:
+    """Find the most probable external field at one scale."""
+    alpha = np.zeros(support.shape[1])
+    if multiplicities is None:
+        fit_intercepts(support, labels, prior.sd_alpha**-2, prior.sd_beta**-2, beta, alpha)
+        return alpha
+    normal = 0.0, prior.sd_beta
+    start = alpha, beta
+    return maximize_intercepts(
+        support, labels, prior.sd_alpha, normal, _BETA_RANGE, start, multiplicities
+    )[0]
+
+
+def _coarse_densities(
+    support: Floats,
+    labels: NDArray[np.int64],
+    alpha: Floats,
+    sd_beta: float,
+    multiplicities: Floats | None,
+) -> tuple[Floats, Floats]:
+    """Give a coarse grid of log beta, and the log density there at each scale."""
+    coarse = _midpoints(np.log(_BETA_RANGE), _N_SCAN_BETAS)
+    betas = np.tile(np.exp(coarse), (len(support), 1))
+    log_terms = np.empty((*betas.shape, support.shape[1]))
+    log_conditionals(support, labels, alpha, betas, log_terms)
+    return coarse, _total(log_terms, multiplicities) - 0.5 * (betas / sd_beta) ** 2 + coarse
+
+
+def _total(log_terms: Floats, multiplicities: Floats | None) -> Floats:
+    """Sum the log terms of all labels, the last axis."""
+    return log_terms.sum(axis=-1) if multiplicities is None else log_terms @ multiplicities
 
 
 def average_posteriors(found: Sequence[HeldOutPosterior]) -> HeldOutPosterior:
@@ -245,29 +329,36 @@ class _BetaGrid(NamedTuple):
 
     @classmethod
     def around(
-        cls, support: Floats, labels: NDArray[np.int64], alpha: Floats, sd_beta: float
+        cls,
+        support: Floats,
+        labels: NDArray[np.int64],
+        alpha: Floats,
+        sd_beta: float,
+        multiplicities: Floats | None,
     ) -> "_BetaGrid":
         """Place betas where the labels make them probable at each scale."""
-        coarse = _midpoints(np.log(_BETA_RANGE), _N_SCAN_BETAS)
-        betas = np.tile(np.exp(coarse), (len(support), 1))
-        log_terms = np.empty((*betas.shape, support.shape[1]))
-        log_conditionals(support, labels, alpha, betas, log_terms)
-        log_density = log_terms.sum(axis=2) - 0.5 * (betas / sd_beta) ** 2 + coarse
+        coarse, log_density = _coarse_densities(support, labels, alpha, sd_beta, multiplicities)
         ends = _heavy_range(coarse, log_density)
         steps = (ends[:, 1] - ends[:, 0]) / _N_BETAS
         places = ends[:, :1] + steps[:, None] * (np.arange(_N_BETAS) + 0.5)
         return cls(np.exp(places), steps)
 
 
-def _summarize(log_sigmas, betas, log_terms, log_measure, alpha) -> HeldOutPosterior:
+def _summarize(
+    log_sigmas, betas, log_terms, log_measure, alpha, multiplicities
+) -> HeldOutPosterior:
     """Make the posterior of the nodes, and the density of each label given the others."""
-    log_density = log_measure + log_terms.sum(axis=2)
+    log_density = log_measure + _total(log_terms, multiplicities)
     top = log_density.max()
     weight = np.exp(log_density - top)
     log_evidence = float(top + np.log(weight.sum()))
     weight /= weight.sum()
+    by_node = log_terms.reshape(weight.size, -1)
     log_densities = np.empty(log_terms.shape[2])
-    harmonic_means(log_terms.reshape(weight.size, -1), weight.ravel(), log_densities)
+    if multiplicities is None:
+        harmonic_means(by_node, weight.ravel(), log_densities)
+    else:
+        log_densities = _means_without_own(by_node, weight.ravel(), multiplicities)
     is_kept = weight > 1e-5
     sigmas = np.broadcast_to(np.exp(log_sigmas)[:, None], weight.shape)
     posterior = Posterior.from_nodes(
@@ -278,6 +369,18 @@ def _summarize(log_sigmas, betas, log_terms, log_measure, alpha) -> HeldOutPoste
         log_evidence=log_evidence,
     )
     return HeldOutPosterior(posterior, log_densities, alpha)
+
+
+def _means_without_own(log_terms: Floats, weights: Floats, multiplicities: Floats) -> Floats:
+    r"""Give the log density of each label by the posterior of the others, shape (n,).
+
+    .. math:: \log \mathrm{E}[p_i^{1 - s_i}] - \log \mathrm{E}[p_i^{-s_i}]
+
+    over weighted nodes; the harmonic mean for a label that counts once.
+    """
+    parts = [power * log_terms for power in (1.0 - multiplicities, -multiplicities)]
+    above, below = (logsumexp(part, axis=0, b=weights[:, None]) for part in parts)
+    return above - below
 
 
 def _midpoints(interval, n):

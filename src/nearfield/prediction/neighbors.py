@@ -89,12 +89,27 @@ class NeighborSums:
             neighborhood.neighbor_labels,
             self.scales,
             family.n_classes,
+            None
+            if family.multiplicities is None
+            else family.multiplicities[neighborhood.lists.rows],
         )
 
     def in_support(self, reverse: ReverseNeighbors) -> Floats:
         """Sum the in-weights of new points by class, shape (m, n_scales, G)."""
         family, kernel = self.family, self.family.neighbor_kernel
         labels, distances, log_rest = self.labels, family.graph.distances, None
+        if family.multiplicities is not None:
+            reached, places = np.unique(reverse.rows, return_inverse=True)
+            return kernel.new_in_support_of_multiples(
+                reverse._replace(rows=places),
+                labels[reached],
+                distances[reached],
+                self.scales,
+                family.n_classes,
+                family.multiplicities[reached],
+                family.multiplicities[family.graph.rows[reached]],
+                has_all=family.has_all_neighbors,
+            )
         if not family.is_discrete:  # the normalising constants of the points that are reached
             reached, places = np.unique(reverse.rows, return_inverse=True)
             reverse = reverse._replace(rows=places)
