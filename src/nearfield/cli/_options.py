@@ -61,6 +61,14 @@ InferenceName = Annotated[
         show_default=False,
     ),
 ]
+Spectra = Annotated[
+    bool,
+    typer.Option(
+        "--spectra",
+        help="The columns are the wavelengths of spectra, in their order: try SNV and derivatives "
+        "too. Only with the model nearfield.",
+    ),
+]
 Id = Annotated[
     str | None,
     typer.Option(

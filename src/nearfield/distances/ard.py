@@ -39,5 +39,7 @@ class ArdMetric(RelevanceLearner, LinearMetric):
     2
     """
 
+    depends_on_axes = True
+
     def _learn(self, points, labels, make_objective=None):
         return self._learn_scales(points, labels, make_objective)

@@ -26,6 +26,8 @@ class DiscriminantMetric(RelevanceLearner, LinearMetric):
         The prior standard deviation of a log scale.
     max_iter : int
         Steps of L-BFGS in each of two rounds.
+    max_shrinkage : float
+        As of `WithinMetric`.
 
     Attributes
     ----------
@@ -52,8 +54,13 @@ class DiscriminantMetric(RelevanceLearner, LinearMetric):
     variance_kept_: float
     n_discriminant_: int
 
+    def __init__(self, spread: float = 1.0, max_iter: int = 50, max_shrinkage: float = 1.0) -> None:
+        super().__init__(spread, max_iter)
+        self.max_shrinkage = max_shrinkage
+
     def _learn(self, points, labels, make_objective=None):
-        whitening, self.shrinkage_, self.variance_kept_ = whiten_within(points, labels)
+        learned = whiten_within(points, labels, self.max_shrinkage)
+        whitening, self.shrinkage_, self.variance_kept_ = learned
         white = points @ whitening.T
         axes, independence = discriminant_axes(white, labels)
         self.n_discriminant_ = min(int(labels.max()), len(axes))
