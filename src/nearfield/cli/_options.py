@@ -74,7 +74,8 @@ Id = Annotated[
     typer.Option(
         "--id",
         metavar="COLUMN",
-        help="The column that names the samples: no feature; predictions carry it.",
+        help="The column that names the samples: no feature; predictions carry it, and "
+        "explanations name training samples by it.",
         show_default=False,
     ),
 ]

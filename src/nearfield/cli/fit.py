@@ -78,6 +78,8 @@ def fit(
     if has_own:
         final.verbose = 0
     final.id_column_ = id
+    if id is not None:
+        final.training_ids_ = [str(name) for name in training.ids]
     account = _account(final, training, settings) | {
         "data": source_name(data),
         "target": target,

@@ -106,6 +106,7 @@ _OF_ALL: dict[str, Codec] = {
     "n_features_in_": N_FEATURES,
     "feature_names_in_": Maybe(Names()),
     "id_column_": Maybe(Text()),  # of the command: the column that names the rows
+    "training_ids_": Maybe(Many(Text())),  # of the command: the names of the training points
     "labels_": Array(("n",), 0, dtype=np.int64),
     "encoder_": ENCODER,
     "_fill": Maybe(Array(("f",))),  # what a missing number becomes
@@ -116,8 +117,13 @@ _CALIBRATION: dict[str, Codec] = {  # null in the parts of an average
     "_calibration_groups": Maybe(Array(("c",), dtype=np.int64)),
     "_held_out_proba": Maybe(Array(("c", "G"), 0.0, 1.0)),
 }
-_OPTIONAL = ("feature_names_in_", "id_column_", *(set(_CALIBRATION) - {"_calibration_groups"}))
-_LATER = ("preprocess_",)
+_OPTIONAL = (
+    "feature_names_in_",
+    "id_column_",
+    "training_ids_",
+    *(set(_CALIBRATION) - {"_calibration_groups"}),
+)
+_LATER = ("preprocess_", "training_ids_")
 
 
 class Estimator:
@@ -141,8 +147,9 @@ class Estimator:
         to_state: Callable[[Any, Writer], Any] = lambda estimator, writer: estimator,
         from_state: Callable[[dict[str, Any], Any, Reader], Any] = lambda s, state, r: state,
     ) -> None:
-        later = tuple(name for name in _LATER if name in fitted)
-        self.kind, self.fitted = kind, Record(_OF_ALL | dict(fitted), dict, later)
+        names = _OF_ALL | dict(fitted)
+        later = tuple(name for name in _LATER if name in names)
+        self.kind, self.fitted = kind, Record(names, dict, later)
         self.to_state, self.from_state = to_state, from_state
 
     def pack(self, value: Any, writer: Writer) -> Any:
@@ -162,6 +169,7 @@ class Estimator:
         if plain["fitted"] is not None:
             state = self.fitted.unpack(plain["fitted"], reader)
             _check_labels(state["labels_"], reader)
+            _check_ids(state["training_ids_"], reader)
             state = self.from_state(settings, state, reader)
             for name in _OPTIONAL:
                 if state.get(name, 0) is None:
@@ -174,6 +182,11 @@ def _check_labels(labels: Any, reader: Reader) -> None:
     n_classes = reader.lengths["G"]
     ask(len(labels) > n_classes and labels.max() < n_classes, "a label out of range")
     ask(bool(np.bincount(labels, minlength=n_classes).all()), "a class without points")
+
+
+def _check_ids(ids: Any, reader: Reader) -> None:
+    """Compare names of training points with these; points that were added later have none."""
+    ask(ids is None or len(ids) <= reader.lengths["n"], "more names than training points")
 
 
 def _with_calibration(state: Any, reader: Reader) -> Any:
