@@ -280,6 +280,8 @@ def test_a_model_on_dask_is_saved_as_that_of_one_machine(here, tmp_path):
 @pytest.mark.parametrize("name", ["DistanceNeighborsClassifier", "NearfieldClassifier"])
 def test_decisions_over_shards_are_those_of_one_machine(here, name, monkeypatch):
     monkeypatch.setattr(_decisions, "MAX_CALIBRATION", 400)
+    monkeypatch.setattr(_metric, "_MAX_LEARNING_POINTS", 400)
+    monkeypatch.setattr(_metric, "_N_LEARNING_POINTS", 300)
     settings = SETTINGS | ({"metrics": ("euclidean",)} if name.startswith("Near") else {})
     ours = getattr(nearfield, name)(**settings).fit(X, Y)
     theirs = getattr(nearfield_dask, name)(**settings).fit(as_array(X), as_array(Y))

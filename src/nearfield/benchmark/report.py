@@ -34,6 +34,8 @@ _REASONS = {
     "glass": "54 training points, and one of the four classes made of three kinds. Compare the "
     "random forest, which cuts one feature at a time.",
     "greek olive oil": "25 training points in 1,050 channels: one of the 40 test points is 2.5%.",
+    "meat": "With the six splits that the settings were chosen on they gave 4.8% and 0.123: these "
+    "splits are harder, or the settings fit those too well.",
     "no slower": "The process optimises two parameters once for each class, of two classes once; "
     "here ten candidates are fitted, three of the five metrics learned anew in every fold.",
 }
@@ -56,12 +58,11 @@ _LOOKED_AT = {
     "mixed": _CHOSEN_ON,
     "large": _CHOSEN_ON,
     "spectra": "The recipes, their windows, the metrics and the largest shrinkage were chosen on "
-    "the meat spectra (splits of seeds 100 to 105) and the Greek olive oil spectra (seeds 100 to "
-    "111): the figures show what the settings can do, not what they do on other spectra. The "
-    "coffee spectra of the package chemotools, which chose nothing, say nothing either: with 15 "
-    "training spectra every method here told the 45 others apart without error. LDA is given with "
-    "each recipe; which is best is known only afterwards. PLS-DA chooses its recipe and components "
-    "by inner cross-validation.",
+    "these two data sets, with splits of seeds 100 to 111: the figures show what the settings can "
+    "do, not what they do on other spectra. The coffee spectra of the package chemotools, which "
+    "chose nothing, say nothing either: with 15 training spectra (one split) every method here "
+    "told the 45 others apart without error. LDA is given with each recipe; which is best is known "
+    "only afterwards. PLS-DA chooses its recipe and components by inner cross-validation.",
 }
 _SETTINGS = {"spectra": 'preprocess="spectra"'}
 _NO_REASON = "No reason is known; the tables below show where."

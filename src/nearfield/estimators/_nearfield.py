@@ -132,6 +132,8 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
 
     metric = "euclidean"  # how features are read: dense or sparse numbers, or tables
 
+    preprocess_: SpectraRecipes | None = None
+
     def __init__(
         self,
         kernels: Sequence[str] = ("gaussian", "exponential"),
