@@ -299,7 +299,8 @@ def _set_section(sets):
         f"## Prediction sets of coverage {COVERAGE:g}\n\nClass-conditional sets, {n_splits} "
         "split(s) into halves: coverage of test points, of the worst class, and mean number of "
         'classes in a set. nearfield reads spectra with `preprocess="spectra"`. crepes: '
-        "Mondrian by class, a random forest of 300 trees calibrated out of bag.\n\n"
+        "Mondrian by class, a random forest of 300 trees calibrated out of bag. With 25 training "
+        "and 25 test points of a class, one split has a standard error of 0.08 in its coverage.\n\n"
         + _markdown(("data", "method", "coverage", "worst class", "mean size"), lines)
     )
 
