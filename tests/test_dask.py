@@ -201,6 +201,7 @@ OTHERS = {
     "ProbabilisticKNeighborsClassifier": SETTINGS,
     "NearfieldClassifier": {"metrics": ("euclidean",), "n_folds": 2, "random_state": 0},
 }
+SPECTRA = {"preprocess": "spectra", "metrics": ("within",), "n_folds": 2, "random_state": 0}
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -215,12 +216,23 @@ def test_other_classifiers_give_the_answers_of_one_machine(name, tmp_path):
         theirs.predict_proba_interval(new), ours.predict_proba_interval(X), strict=True
     ):
         np.testing.assert_array_equal(bound.compute(), expected)
+    np.testing.assert_array_equal(theirs.membership(new).compute(), ours.membership(X))
+    np.testing.assert_array_equal(theirs.predict_set(new).compute(), ours.predict_set(X))
+    np.testing.assert_array_equal(theirs.decide(new).compute(), ours.decide(X))
     assert theirs.score(new, as_array(Y)) == ours.score(X, Y)
     copy = pickle.loads(pickle.dumps(theirs))
     np.testing.assert_array_equal(copy.predict_proba(new).compute(), ours.predict_proba(X))
     nearfield.save(theirs, tmp_path / "model.nearfield")
     loaded = nearfield.load(tmp_path / "model.nearfield")
     np.testing.assert_array_equal(loaded.predict_proba(X), ours.predict_proba(X))
+
+
+def test_spectra_are_preprocessed_as_on_one_machine():
+    wide = np.hstack([X, X[:, ::-1]])
+    theirs = nearfield_dask.NearfieldClassifier(**SPECTRA).fit(as_array(wide), as_array(Y))
+    ours = nearfield.NearfieldClassifier(**SPECTRA).fit(wide, Y)
+    found = theirs.predict_proba(as_array(wide, 70)).compute()
+    np.testing.assert_array_equal(found, ours.predict_proba(wide))
 
 
 def test_an_average_is_described_and_refuses_what_makes_none():

@@ -11,7 +11,7 @@ import pytest
 from sklearn.datasets import make_blobs
 
 import nearfield
-from nearfield.estimators import _at_scale, _metric
+from nearfield.estimators import _at_scale, _decisions, _metric
 from nearfield.estimators import _graph as one_machine
 from nearfield.inference import Pseudolikelihood
 from nearfield.neighbors import (
@@ -275,6 +275,20 @@ def test_a_model_on_dask_is_saved_as_that_of_one_machine(here, tmp_path):
         loaded = nearfield.load(tmp_path / "model.nearfield")
         assert type(loaded).__module__.startswith("nearfield.estimators")
         assert_same(loaded.predict_proba(NEW), model.predict_proba(as_array(NEW)).compute())
+
+
+@pytest.mark.parametrize("name", ["DistanceNeighborsClassifier", "NearfieldClassifier"])
+def test_decisions_over_shards_are_those_of_one_machine(here, name, monkeypatch):
+    monkeypatch.setattr(_decisions, "MAX_CALIBRATION", 400)
+    monkeypatch.setattr(_metric, "_MAX_LEARNING_POINTS", 400)
+    monkeypatch.setattr(_metric, "_N_LEARNING_POINTS", 300)
+    settings = SETTINGS | ({"metrics": ("euclidean",)} if name.startswith("Near") else {})
+    ours = getattr(nearfield, name)(**settings).fit(X, Y)
+    theirs = getattr(nearfield_dask, name)(**settings).fit(as_array(X), as_array(Y))
+    new = as_array(NEW, 60)
+    assert_same(theirs.membership(new).compute(), ours.membership(NEW))
+    np.testing.assert_array_equal(theirs.predict_set(new).compute(), ours.predict_set(NEW))
+    np.testing.assert_array_equal(theirs.decide(new).compute(), ours.decide(NEW))
 
 
 def test_predictions_are_lazy(here):

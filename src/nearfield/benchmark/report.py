@@ -9,14 +9,15 @@ import pandas as pd
 from nearfield.benchmark.methods import METHODS
 from nearfield.benchmark.problems import PROBLEMS
 from nearfield.benchmark.ranks import complete_table, critical_difference, draw_ranks, mean_ranks
+from nearfield.benchmark.spectra import SPECTRA, SPECTRA_METHODS
 from nearfield.benchmark.table_methods import TABLE_METHODS
 from nearfield.benchmark.tables import CHOOSING, LARGE, MIXED
 
 Goal = tuple[str, str, bool]  # what it asks, what was measured, whether it holds
 
 OURS = "nearfield"
-_PROBLEMS = {"numeric": PROBLEMS, "mixed": MIXED, "large": LARGE}
-_ALL_METHODS = {**METHODS, **TABLE_METHODS}
+_PROBLEMS = {"numeric": PROBLEMS, "mixed": MIXED, "large": LARGE, "spectra": SPECTRA}
+_ALL_METHODS = {**METHODS, **TABLE_METHODS, **SPECTRA_METHODS}
 _RIVALS = ("k-nn", "k-nn, calibrated", "Gaussian process")
 _LOSSES = {
     "error": ("Test error, %", 100.0, 1),
@@ -24,6 +25,7 @@ _LOSSES = {
     "brier": ("Brier score", 1.0, 3),
     "ece": ("Calibration error", 1.0, 3),
 }
+_SPECTRA_LOSSES = {"meat": 0.18, "greek olive oil": 0.28}
 _MARGIN = 1.05
 _MAX_SECONDS = 5.0
 _FULL_SPLITS = 20
@@ -34,6 +36,8 @@ _REASONS = {
     "glass": "54 training points, and one of the four classes made of three kinds. Compare the "
     "random forest, which cuts one feature at a time.",
     "greek olive oil": "25 training points in 1,050 channels: one of the 40 test points is 2.5%.",
+    "meat": "With the six splits that the settings were chosen on they gave 4.8% and 0.123: these "
+    "splits are harder, or the settings fit those too well.",
     "no slower": "The process optimises two parameters once for each class, of two classes once; "
     "here ten candidates are fitted, three of the five metrics learned anew in every fold.",
 }
@@ -41,6 +45,7 @@ _TITLES = {
     "numeric": "# Quality benchmark",
     "mixed": "# Quality benchmark: tables with categories and missing values",
     "large": "# Quality benchmark: tables of 5,000 to 50,000 rows",
+    "spectra": "# Quality benchmark: spectra",
 }
 _CHOSEN_ON = (
     f"How tables are encoded was chosen on other tables ({', '.join(p.name for p in CHOOSING)}), "
@@ -54,7 +59,14 @@ _LOOKED_AT = {
     "folds, for speed, and fitted class intercepts, for quality.",
     "mixed": _CHOSEN_ON,
     "large": _CHOSEN_ON,
+    "spectra": "The recipes, their windows, the metrics and the largest shrinkage were chosen on "
+    "these two data sets, with splits of seeds 100 to 111: the figures show what the settings can "
+    "do, not what they do on other spectra. The coffee spectra of the package chemotools, which "
+    "chose nothing, say nothing either: with 15 training spectra (one split) every method here "
+    "told the 45 others apart without error. LDA is given with each recipe; which is best is known "
+    "only afterwards. PLS-DA chooses its recipe and components by inner cross-validation.",
 }
+_SETTINGS = {"spectra": 'preprocess="spectra"'}
 _NO_REASON = "No reason is known; the tables below show where."
 
 
@@ -69,7 +81,7 @@ def write_report(
         As of `read_results`.
     path : str or path
         Of the document; the picture has the same name and the ending ``.svg``.
-    part : {"numeric", "mixed", "large"}
+    part : {"numeric", "mixed", "large", "spectra"}
         Which part of the benchmark it is, and so which goals it has.
     """
     path = Path(path)
@@ -94,9 +106,32 @@ def write_report(
 
 def goals(results: pd.DataFrame, part: str = "numeric") -> Iterator[Goal]:
     """Yield each goal of a part: what it asks, what was measured, and whether it holds."""
-    yield from {"numeric": _numeric_goals, "mixed": _mixed_goals, "large": _large_goals}[part](
-        results
-    )
+    by_part = {
+        "numeric": _numeric_goals,
+        "mixed": _mixed_goals,
+        "large": _large_goals,
+        "spectra": _spectra_goals,
+    }
+    yield from by_part[part](results)
+
+
+def _spectra_goals(results: pd.DataFrame) -> Iterator[Goal]:
+    errors, losses = complete_table(results, "error"), complete_table(results, "log_loss")
+    for problem in SPECTRA:
+        if problem.name not in errors.index:
+            continue
+        error, loss = errors.loc[problem.name, OURS], losses.loc[problem.name, OURS]
+        if problem.goal is not None:
+            asked = f"{problem.name}: error at most {100 * problem.goal:g}%"
+            yield asked, f"{100 * error:.1f}%", bool(error <= problem.goal)
+            limit = _SPECTRA_LOSSES[problem.name]
+            yield f"{problem.name}: log loss at most {limit}", f"{loss:.3f}", bool(loss <= limit)
+        rivals = [name for name in errors if name.startswith("LDA")]
+        if rivals:
+            best = errors.loc[problem.name, rivals]
+            asked = f"{problem.name}: error at most that of LDA with its best recipe"
+            measured = f"{100 * error:.1f}% against {100 * best.min():.1f}% ({best.idxmin()})"
+            yield asked, measured, bool(error <= best.min())
 
 
 def _mixed_goals(results: pd.DataFrame) -> Iterator[Goal]:
@@ -180,8 +215,9 @@ def _introduction(results: pd.DataFrame, part: str) -> str:
         else ""
     )
     return caution + (
-        f"`NearfieldClassifier()` without settings against {results['method'].nunique() - 1} other "
-        f"methods on {len(splits)} data sets, {span} stratified splits each. Made by "
+        f"`NearfieldClassifier({_SETTINGS.get(part, '')})` without further settings against "
+        f"{results['method'].nunique() - 1} other methods on {len(splits)} data sets, {span} "
+        f"stratified splits each. Made by "
         f"`nearfield benchmark --part {part}`; every figure is a mean over splits of the test "
         f"points' losses. The data have {_sizes(results)}: the figures say nothing of others."
     )

@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 from nearfield import DistanceNeighborsClassifier, NearfieldClassifier
 from nearfield.benchmark.methods import METHODS, Maker, Shape
 from nearfield.benchmark.problems import PROBLEMS, Data, Problem
+from nearfield.benchmark.spectra import SPECTRA, SPECTRA_METHODS
 from nearfield.benchmark.table_methods import LARGE_METHODS, TABLE_METHODS, installed
 from nearfield.benchmark.tables import LARGE, MIXED
 from nearfield.datasets import stratified_split
@@ -41,10 +42,11 @@ PARTS: Mapping[str, Suite] = MappingProxyType(
         "numeric": Suite(),
         "mixed": Suite(MIXED, TABLE_METHODS),
         "large": Suite(LARGE, {name: TABLE_METHODS[name] for name in LARGE_METHODS}),
+        "spectra": Suite(SPECTRA, SPECTRA_METHODS),
     }
 )
 """The parts of the benchmark: small tables of numbers, small tables with categories and missing
-values, and large tables."""
+values, large tables, and spectra."""
 
 
 def run_benchmark(

@@ -53,6 +53,7 @@ class Settings(NamedTuple):
     inference: Inference | None
     seed: int
     n_jobs: int | None
+    is_spectra: bool = False
     is_watched: bool = False  # engines that take minutes show how far they are
 
 
@@ -67,6 +68,12 @@ def classifier(settings: Settings) -> Any:
             "dnn1, dnn2, dnn3 or pknn.",
             param_hint="'--inference'",
         )
+    if settings.is_spectra and model is not Model.NEARFIELD:
+        raise typer.BadParameter(
+            f"the model {model} does not choose among preprocessings of spectra. Leave --spectra "
+            "out, or choose nearfield.",
+            param_hint="'--spectra'",
+        )
     metric: dict[str, Any] = {} if settings.metric is None else {"metric": settings.metric}
     if model is Model.KNN:
         return nearfield.KNeighborsClassifierCV(
@@ -75,7 +82,10 @@ def classifier(settings: Settings) -> Any:
     if model is Model.NEARFIELD:
         metrics: dict[str, Any] = {} if settings.metric is None else {"metrics": (settings.metric,)}
         return nearfield.NearfieldClassifier(
-            **metrics, n_jobs=settings.n_jobs, random_state=settings.seed
+            **metrics,
+            preprocess="spectra" if settings.is_spectra else None,
+            n_jobs=settings.n_jobs,
+            random_state=settings.seed,
         )
     common = metric | {
         "inference": str(settings.inference or Inference.AUTO),

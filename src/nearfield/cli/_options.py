@@ -61,12 +61,21 @@ InferenceName = Annotated[
         show_default=False,
     ),
 ]
+Spectra = Annotated[
+    bool,
+    typer.Option(
+        "--spectra",
+        help="The columns are the wavelengths of spectra, in their order: try SNV and derivatives "
+        "too. Only with the model nearfield.",
+    ),
+]
 Id = Annotated[
     str | None,
     typer.Option(
         "--id",
         metavar="COLUMN",
-        help="The column that names the samples: no feature; predictions carry it.",
+        help="The column that names the samples: no feature; predictions carry it, and "
+        "explanations name training samples by it.",
         show_default=False,
     ),
 ]

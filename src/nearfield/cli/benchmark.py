@@ -38,7 +38,7 @@ def benchmark(
         str,
         typer.Option(
             help="numeric: small tables of numbers; mixed: small tables with categories and "
-            "missing values; large: tables of 5,000 to 50,000 rows."
+            "missing values; large: tables of 5,000 to 50,000 rows; spectra: with preprocessing."
         ),
     ] = "numeric",
     seed: Annotated[int, typer.Option(min=0, help="Of splits and draws.")] = 1000,
@@ -49,7 +49,7 @@ def benchmark(
         bool, typer.Option("--report-only", help="Run nothing; report what is in the folder.")
     ] = False,
 ) -> str:
-    """Compare the recommended classifier with its peers on data sets of three kinds.
+    """Compare the recommended classifier with its peers on data sets of four kinds.
 
     Error, log loss, Brier score, calibration error and time over stratified splits. A run that was
     stopped goes on where it was.

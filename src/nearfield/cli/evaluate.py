@@ -69,6 +69,7 @@ def evaluate(
             show_default=False,
         ),
     ] = None,
+    spectra: _options.Spectra = False,
     id: _options.Id = None,
     ignore: _options.Ignored = None,
     feature: _options.Features = None,
@@ -92,7 +93,7 @@ def evaluate(
     """
     if report is not None:
         check_report_folder(report, force=force)
-    settings = Settings(model, metric, inference, seed, n_jobs=None)  # the folds run in parallel
+    settings = Settings(model, metric, inference, seed, None, spectra)  # the folds run in parallel
     methods = {str(model): classifier(settings)}
     check_takes_weights(model, weight)
     frame = read_table(data, sheet=sheet, max_bytes=_options.to_bytes(max_size))
@@ -155,7 +156,7 @@ def _peers(
 
     import nearfield
     from nearfield.benchmark import one_hot
-    from nearfield.report import PLSDiscriminantAnalysis
+    from nearfield.report import PLS_COMPONENTS, PLSDiscriminantAnalysis
 
     n_inner = min(5, max(2, int(np.bincount(labels).min()) - 1))
     inner = StratifiedKFold(n_inner, shuffle=True, random_state=seed)
@@ -169,7 +170,7 @@ def _peers(
     if _is_wide(features):
         peers["PLS-DA"] = GridSearchCV(
             PLSDiscriminantAnalysis(),
-            {"n_components": [2, 4, 6, 8, 12, 16, 24]},
+            {"n_components": list(PLS_COMPONENTS)},
             scoring="neg_log_loss",
             cv=inner,
         )

@@ -60,9 +60,10 @@ def explain(
 ) -> str:
     """Explain the prediction of one row of a table.
 
-    The result names the training samples with the largest influence, by their numbers from 1 among
-    the rows that `nearfield fit` used; what the value of each feature adds to the log odds of the
-    most probable class against the next; and what would change the class. JSON holds all features.
+    The result names the training samples with the largest influence, by the column that `--id` gave
+    to `nearfield fit`, else by their numbers from 1 among the rows that it used; what the value of
+    each feature adds to the log odds of the most probable class against the next; and what would
+    change the class. JSON holds all features.
 
     Example: `nearfield explain iris.model new.csv --row 3`
     """
@@ -88,17 +89,21 @@ def explain(
     explanation = final.explain(X, n_samples=top)[0]
     id_name, ids = sample_ids(fitted, frame, id)
     name = None if id_name == "row" else ids[0]
-    record = _record(explanation, row, name)
+    record = _record(explanation, row, name, getattr(final, "training_ids_", []))
     return to_json(record) if json else _for_people(record, top, explanation.to_frame())
 
 
-def _record(explanation: "Explanation", row: int, name: Any) -> dict[str, Any]:
-    """Gather what is known, training samples by their numbers from 1."""
+def _record(
+    explanation: "Explanation", row: int, name: Any, training_ids: list[str]
+) -> dict[str, Any]:
+    """Gather what is known, training samples by their numbers from 1 and their names, if any."""
     record = explanation.to_dict()
     classes, probabilities = record.pop("classes"), record.pop("probabilities")
     named = [*record["samples"], record["nearest_other"]]
     for sample in [*named, record["change"]] if record["change"] else named:
-        sample["sample"] = sample.pop("row") + 1
+        place = sample.pop("row")
+        sample["sample"] = place + 1
+        sample["id"] = training_ids[place] if place < len(training_ids) else None
     return {
         "row": row,
         "id": name,
@@ -112,13 +117,15 @@ def _for_people(record: dict[str, Any], top: int, features: "pd.DataFrame") -> s
     named = "" if record["id"] is None else f" ({record['id']})"
     chances = (f"{name}: {p:.4f}" for name, p in record["probabilities"].items())
     samples = [
-        (str(sample["sample"]), str(sample["label"]), f"{sample['influence']:+.3f}")
+        (_name(sample), str(sample["label"]), f"{sample['influence']:+.3f}")
         for sample in record["samples"]
     ]
+    has_ids = all(sample["id"] is not None for sample in record["samples"])
+    numbered = "" if has_ids else ", numbered from 1"
     lines = [
         f"Row {record['row']}{named}: {first} ({listed(chances)}).",
         "",
-        "Training samples, numbered from 1, by influence (log odds of their class):",
+        f"Training samples{numbered}, by influence (log odds of their class):",
         table(("sample", "class", "influence"), samples) if samples else "  none",
     ]
     if len(features):
@@ -137,14 +144,20 @@ def _for_people(record: dict[str, Any], top: int, features: "pd.DataFrame") -> s
 def _change_for_people(record: dict[str, Any]) -> list[str]:
     """Say what would change the class."""
     nearest, change = record["nearest_other"], record["change"]
-    line = f"The nearest training sample of {nearest['label']} is number {nearest['sample']}."
+    line = f"The nearest training sample of {nearest['label']} is {_name(nearest, 'number ')}."
     if change is None:
         return [line]
     values = listed(f"{each['feature']} = {_value(each['value'])}" for each in change["values"])
     return [
         line,
-        f"With values of number {change['sample']} the class would be {change['label']}: {values}.",
+        f"With values of {_name(change, 'number ')} the class would be {change['label']}: "
+        f"{values}.",
     ]
+
+
+def _name(sample: dict[str, Any], before_number: str = "") -> str:
+    """Name a training sample by its id, or its number."""
+    return f"{before_number}{sample['sample']}" if sample["id"] is None else str(sample["id"])
 
 
 def _value(value: Any) -> str:

@@ -37,6 +37,7 @@ def fit(
     model: _options.ModelName = DEFAULT_MODEL,
     metric: _options.Metric = None,
     inference: _options.InferenceName = None,
+    spectra: _options.Spectra = False,
     id: _options.Id = None,
     groups: _options.Groups = None,
     weight: _options.Weight = None,
@@ -58,7 +59,7 @@ def fit(
 
     Example: `nearfield fit iris.csv --target species --out iris.model`
     """
-    settings = Settings(model, metric, inference, seed, jobs, is_watched=True)
+    settings = Settings(model, metric, inference, seed, jobs, spectra, is_watched=True)
     final = classifier(settings)
     check_takes_weights(model, weight)
     check_output(out, [data], is_model, "a model", force=force)
@@ -82,6 +83,8 @@ def fit(
     if has_own:
         final.verbose = 0
     final.id_column_ = id
+    if id is not None:
+        final.training_ids_ = [str(name) for name in training.ids]
     account = _account(final, training, settings) | {
         "data": source_name(data),
         "target": target,
@@ -135,6 +138,12 @@ def _columns_for_people(account: dict[str, Any]) -> list[str]:
     return lines
 
 
+def _candidate(row: dict[str, Any], *, is_spectra: bool) -> str:
+    """Name a part of the mixture; of spectra by their preprocessing too."""
+    words = [row["kernel"], row["metric"]]
+    return ", ".join([*words, row["features"]] if is_spectra else words)
+
+
 def _for_people(account: dict[str, Any]) -> str:
     n_features = len(account["features"])
     classes = zip(account["classes"], account["class_counts"], strict=True)
@@ -161,7 +170,10 @@ def _for_people(account: dict[str, Any]) -> str:
     if "candidates" in account:
         columns = ("weight", "log_score", "beta", "sigma")
         rows = [
-            (f"{row['kernel']}, {row['metric']}", *(f"{row[column]:.3g}" for column in columns))
+            (
+                _candidate(row, is_spectra=account["settings"]["preprocess"] is not None),
+                *(f"{row[column]:.3g}" for column in columns),
+            )
             for row in account["candidates"]
             if row["weight"] > 0.0
         ]

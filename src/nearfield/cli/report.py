@@ -11,7 +11,7 @@ from nearfield.cli._columns import class_labels
 from nearfield.cli._json import to_json
 from nearfield.cli._model_files import load_model
 from nearfield.cli._names import require_columns
-from nearfield.cli._new_data import model_features, sample_ids
+from nearfield.cli._new_data import model_features, sample_ids, training_names
 from nearfield.cli._progress import progress
 from nearfield.cli._report_files import check_report_folder, write_report
 from nearfield.cli._run import one_line_errors, result_on_stdout
@@ -81,7 +81,15 @@ def report(
     labels = None if target is None else _codes(frame[target], fitted.classes_)
     with progress(f"Predicting {counted(len(features), 'row')}"):
         predictions = {type(fitted).__name__: predict_new(fitted, features)}
-        source = Source(source_name(data), features, fitted.classes_, ids, labels, target)
+        source = Source(
+            source_name(data),
+            features,
+            fitted.classes_,
+            ids,
+            labels,
+            target,
+            training_ids=training_names(fitted),
+        )
         gathered = gather(source, predictions, fitted)
     written = write_report(out, gathered, id_name)
     account = {"n_rows": len(features), "warnings": gathered.data.warnings, "written": written}

@@ -41,7 +41,7 @@ class NearfieldClassifier(LazyClassifier, estimators.NearfieldClassifier):  # ty
 
     Parameters
     ----------
-    kernels, metrics, power_transform, categorical_features, averaging, fit_intercept, \
+    kernels, metrics, preprocess, power_transform, categorical_features, averaging, fit_intercept, \
 class_weight, class_prior, n_folds, concentration, n_jobs, random_state
         As those of `nearfield.NearfieldClassifier`; weights are refused.
 
@@ -51,7 +51,7 @@ class_weight, class_prior, n_folds, concentration, n_jobs, random_state
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
         Where X is a frame.
-    weights_, log_scores_, power_transform_
+    weights_, log_scores_, power_transform_, preprocess_
         As those of `nearfield.NearfieldClassifier`; ``summary()`` describes the candidates.
 
     Examples
@@ -81,6 +81,12 @@ class_weight, class_prior, n_folds, concentration, n_jobs, random_state
         if has_all_sites or self.averaging != "stacking":
             whole = WholeModel.from_training(self._local(class_prior=None), training)
             return whole, whole.fitted(_describe)
+        if self.preprocess is not None:
+            raise ValueError(
+                f"Expected preprocess=None with as many as {n_points} points on Dask; got "
+                f"preprocess={self.preprocess!r}. Put the transformers of nearfield.spectra "
+                "before the classifier, or fit to fewer points."
+            )
         features = None
         if self.power_transform and training.n_features < n_points:
             features = fit_features(training)
@@ -151,14 +157,14 @@ class AverageModel:
 
     def with_candidates(self, estimator: Any, candidates: list[Any]) -> Any:
         """Give an estimator what is fitted, with these candidates."""
-        estimator.power_transform_ = self.features
+        estimator.preprocess_, estimator.power_transform_ = None, self.features
         estimator._keep(candidates, self.average.log_scores, self.average.weights)
         return estimator
 
 
 def _describe(estimator: Any) -> dict[str, Any]:
     """Name what is fitted and does not grow with the training points."""
-    names = ("power_transform_", "log_scores_", "weights_")
+    names = ("preprocess_", "power_transform_", "log_scores_", "weights_")
     fitted = {name: getattr(estimator, name) for name in names}
     return fitted | {"_summary": estimator.summary()}
 

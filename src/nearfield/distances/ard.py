@@ -43,6 +43,8 @@ class ArdMetric(RelevanceLearner, LinearMetric):
     2
     """
 
+    depends_on_axes = True
+
     def _learn(
         self,
         points: NDArray[np.float64],

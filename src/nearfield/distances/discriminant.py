@@ -27,6 +27,8 @@ class DiscriminantMetric(RelevanceLearner, LinearMetric):
         The prior standard deviation of a log scale.
     max_iter : int
         Steps of L-BFGS in each of two rounds.
+    max_shrinkage : float
+        As of `WithinMetric`.
 
     Attributes
     ----------
@@ -53,13 +55,18 @@ class DiscriminantMetric(RelevanceLearner, LinearMetric):
     variance_kept_: float
     n_discriminant_: int
 
+    def __init__(self, spread: float = 1.0, max_iter: int = 50, max_shrinkage: float = 1.0) -> None:
+        super().__init__(spread, max_iter)
+        self.max_shrinkage = max_shrinkage
+
     def _learn(
         self,
         points: NDArray[np.float64],
         labels: NDArray[np.int64],
         make_objective: ObjectiveMaker | None = None,
     ) -> NDArray[np.float64]:
-        whitening, self.shrinkage_, self.variance_kept_ = whiten_within(points, labels)
+        learned = whiten_within(points, labels, self.max_shrinkage)
+        whitening, self.shrinkage_, self.variance_kept_ = learned
         white = points @ whitening.T
         axes, independence = discriminant_axes(white, labels)
         self.n_discriminant_ = min(int(labels.max()), len(axes))

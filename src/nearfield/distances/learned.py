@@ -32,6 +32,7 @@ class LinearMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     map_: NDArray[np.float64]
     mean_: NDArray[np.float64]
+    depends_on_axes = False  # or the same distances are learned after a rotation
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Learn the map from points, shape (n, n_features), and their labels, shape (n,)."""

@@ -37,6 +37,12 @@ class WithinMetric(LinearMetric):
     No decision on a rank is made: an axis along which the points hardly vary (repeated features,
     indicators of categories that sum to one) fades out smoothly.
 
+    Parameters
+    ----------
+    max_shrinkage : float
+        The largest shrinkage to choose. The density of all features may call for more shrinkage
+        than the classes do, where many features are noise, such as derivatives of spectra.
+
     Attributes
     ----------
     map_ : ndarray, shape (n_components_, n_features)
@@ -61,17 +67,23 @@ class WithinMetric(LinearMetric):
     shrinkage_: float
     variance_kept_: float
 
+    def __init__(self, max_shrinkage: float = 1.0) -> None:
+        self.max_shrinkage = max_shrinkage
+
     def _learn(
         self,
         points: Floats,
         labels: NDArray[np.int64],
         make_objective: ObjectiveMaker | None = None,
     ) -> Floats:
-        components, self.shrinkage_, self.variance_kept_ = whiten_within(points, labels)
+        whitening = whiten_within(points, labels, self.max_shrinkage)
+        components, self.shrinkage_, self.variance_kept_ = whitening
         return components
 
 
-def whiten_within(points: Floats, labels: NDArray[np.int64]) -> Whitening:
+def whiten_within(
+    points: Floats, labels: NDArray[np.int64], max_shrinkage: float = 1.0
+) -> Whitening:
     """Learn the map of standardised points that whitens them within their classes."""
     axes, presence = principal_axes(points)
     scores = points @ axes.T
@@ -89,6 +101,7 @@ def whiten_within(points: Floats, labels: NDArray[np.int64]) -> Whitening:
     shrinkage = _most_probable_shrinkage(
         residuals @ vectors, spectrum, presence @ vectors**2, class_sizes[labels], level, floor
     )
+    shrinkage = min(shrinkage, max_shrinkage)
     variances = (1.0 - shrinkage) * spectrum / n_free + shrinkage * level + floor
     return Whitening((vectors / np.sqrt(variances)).T @ axes, shrinkage, kept)
 

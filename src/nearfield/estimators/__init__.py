@@ -33,6 +33,7 @@ from nearfield.estimators._nearfield import NearfieldClassifier
 from nearfield.estimators._neighbors_cv import KNeighborsClassifierCV
 from nearfield.estimators._probabilistic import ProbabilisticKNeighborsClassifier
 from nearfield.estimators._settings import check_longest, make_rng
+from nearfield.estimators._spectra import spectra_views
 from nearfield.estimators._standardize import Standardization
 from nearfield.estimators._training import TrainingPoints
 from nearfield.estimators._validation import (
@@ -72,4 +73,5 @@ __all__ = [
     "fit_on_held_out",
     "make_rng",
     "site_rows",
+    "spectra_views",
 ]

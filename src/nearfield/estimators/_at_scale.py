@@ -12,7 +12,11 @@ from numpy.typing import NDArray
 from nearfield._hashing import sample_rows
 from nearfield.distances import FeatureView, PowerTransform
 from nearfield.estimators._averages import Average
-from nearfield.estimators._candidates import candidate_classifier
+from nearfield.estimators._candidates import (
+    candidate_classifier,
+    metric_params_of,
+    metrics_of,
+)
 from nearfield.estimators._graph import ModelFit, TrainingGraph, choose_neighbors
 from nearfield.estimators._metric import MetricSpace, learning_rows
 from nearfield.estimators._settings import check_usable, make_priors, make_rng
@@ -107,7 +111,7 @@ def choose_estimators(
     multiplicities : ndarray, shape (n,), optional
     """
     parts = np.split(np.arange(len(labels)), [n_learning, n_learning + n_neighbors])
-    readings = [(view, metric) for view in model._feature_views() for metric in model.metrics]
+    readings = [(view, metric) for view in model._feature_views() for metric in metrics_of(model)]
     choices = [(kernel, metric, view) for view, metric in readings for kernel in model.kernels]
     log_densities = Parallel(n_jobs=model.n_jobs, prefer="threads")(
         delayed(_sample_densities)(model, metric, view, points, labels, multiplicities, *parts)
@@ -120,8 +124,12 @@ def choose_estimators(
     settings = {"n_jobs": model.n_jobs, "random_state": model.random_state}
     estimators = []
     for kernel, metric, view in chosen:
-        estimators.append(candidate_classifier(kernel, metric, "pseudolikelihood", **settings))
-        estimators[-1]._feature_view = view
+        params = metric_params_of(model, metric)
+        estimator = candidate_classifier(
+            kernel, metric, "pseudolikelihood", metric_params=params, **settings
+        )
+        estimator._feature_view = view
+        estimators.append(estimator)
     return estimators
 
 
@@ -141,7 +149,7 @@ def _sample_densities(
         points[learning],
         labels[learning],
         metric=metric,
-        metric_params=None,
+        metric_params=metric_params_of(model, metric),
         standardize=True,
         view=view,
     )

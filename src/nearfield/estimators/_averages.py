@@ -11,6 +11,8 @@ from nearfield.estimators._candidates import (
     TrainingData,
     candidate_classifier,
     fit_held_out,
+    metric_params_of,
+    metrics_of,
 )
 from nearfield.estimators._settings import make_rng
 from nearfield.estimators._stacking import deal_folds, stacking_weights
@@ -56,9 +58,9 @@ def fit_by_stacking(
         for view in model._feature_views()
     ]
     fitted = Parallel(n_jobs=model.n_jobs, prefer="threads")(
-        delayed(fit_held_out)(data, metric, model.kernels)
+        delayed(fit_held_out)(data, metric, model.kernels, metric_params_of(model, metric))
         for data in readings
-        for metric in model.metrics
+        for metric in metrics_of(model)
     )
     candidates = [candidate for group in fitted for candidate, _ in group]
     log_densities = np.transpose([log_density for group in fitted for _, log_density in group])
@@ -83,11 +85,12 @@ def fit_by_evidence(model: Any, points: NDArray[np.float64], labels: NDArray[np.
             kernel,
             metric,
             "path",
+            metric_params=metric_params_of(model, metric),
             fit_intercept=model.fit_intercept,
             n_jobs=model.n_jobs,
             random_state=model.random_state,
         )
-        for metric in model.metrics
+        for metric in metrics_of(model)
         for kernel in model.kernels
     ]
     for candidate in candidates:

@@ -151,7 +151,7 @@ class MetricSpace:
             training = training.map(standardization.apply)
         metric = "euclidean" if is_named(metric, "mixed") else metric
         if isinstance(metric, str) and metric in LEARNED_METRICS:
-            learn = partial(_fit_learner, _make_learner(metric, params))
+            learn = partial(_fit_learner, make_learner(metric, params))
             learner = training.apply(learn, learning_rows(training.n_points))
             return cls("euclidean", {}, standardization, learner, learner.place(training.none))
         if is_named(metric, "seuclidean") and "V" not in params:
@@ -268,7 +268,7 @@ def _fit_learner(learner: Any, X: Any, labels: NDArray[np.int64]) -> Any:
     return learner.learn(X, np.unique(labels, return_inverse=True)[1], CompiledObjective)
 
 
-def _make_learner(metric: str, params: Mapping[str, Any]) -> Any:
+def make_learner(metric: str, params: Mapping[str, Any]) -> Any:
     """Make a learned metric, not yet fitted."""
     try:
         return LEARNED_METRICS[metric](**params)

@@ -18,6 +18,7 @@ from nearfield.estimators import (
     KNeighborsClassifierCV,
     NearfieldClassifier,
     ProbabilisticKNeighborsClassifier,
+    spectra_views,
 )
 from nearfield.persistence._parts import (
     ENCODER,
@@ -50,7 +51,9 @@ from nearfield.persistence._schema import (
 from nearfield.persistence._settings import Settings
 from nearfield.spectra import (
     MultiplicativeScatterCorrection,
+    Recipe,
     SavitzkyGolay,
+    SpectraRecipes,
     StandardNormalVariate,
 )
 
@@ -103,6 +106,7 @@ _OF_ALL: dict[str, Codec] = {
     "n_features_in_": N_FEATURES,
     "feature_names_in_": Maybe(Names()),
     "id_column_": Maybe(Text()),  # of the command: the column that names the rows
+    "training_ids_": Maybe(Many(Text())),  # of the command: the names of the training points
     "labels_": Array(("n",), 0, dtype=np.int64),
     "encoder_": ENCODER,
     "_fill": Maybe(Array(("f",))),  # what a missing number becomes
@@ -113,7 +117,13 @@ _CALIBRATION: dict[str, Codec] = {  # null in the parts of an average
     "_calibration_groups": Maybe(Array(("c",), dtype=np.int64)),
     "_held_out_proba": Maybe(Array(("c", "G"), 0.0, 1.0)),
 }
-_OPTIONAL = ("feature_names_in_", "id_column_", *(set(_CALIBRATION) - {"_calibration_groups"}))
+_OPTIONAL = (
+    "feature_names_in_",
+    "id_column_",
+    "training_ids_",
+    *(set(_CALIBRATION) - {"_calibration_groups"}),
+)
+_LATER = ("preprocess_", "training_ids_")
 
 
 class Estimator:
@@ -137,7 +147,9 @@ class Estimator:
         to_state: Callable[[Any, Writer], Any] = lambda estimator, writer: estimator,
         from_state: Callable[[dict[str, Any], Any, Reader], Any] = lambda s, state, r: state,
     ) -> None:
-        self.kind, self.fitted = kind, Record(_OF_ALL | dict(fitted), dict)
+        names = _OF_ALL | dict(fitted)
+        later = tuple(name for name in _LATER if name in names)
+        self.kind, self.fitted = kind, Record(names, dict, later)
         self.to_state, self.from_state = to_state, from_state
 
     def pack(self, value: Any, writer: Writer) -> Any:
@@ -157,6 +169,7 @@ class Estimator:
         if plain["fitted"] is not None:
             state = self.fitted.unpack(plain["fitted"], reader)
             _check_labels(state["labels_"], reader)
+            _check_ids(state["training_ids_"], reader)
             state = self.from_state(settings, state, reader)
             for name in _OPTIONAL:
                 if state.get(name, 0) is None:
@@ -169,6 +182,11 @@ def _check_labels(labels: Any, reader: Reader) -> None:
     n_classes = reader.lengths["G"]
     ask(len(labels) > n_classes and labels.max() < n_classes, "a label out of range")
     ask(bool(np.bincount(labels, minlength=n_classes).all()), "a class without points")
+
+
+def _check_ids(ids: Any, reader: Reader) -> None:
+    """Compare names of training points with these; points that were added later have none."""
+    ask(ids is None or len(ids) <= reader.lengths["n"], "more names than training points")
 
 
 def _with_calibration(state: Any, reader: Reader) -> Any:
@@ -270,7 +288,7 @@ class _Inner:
     def unpack(self, plain: Any, reader: Reader) -> Any:
         """Read it, fitted."""
         inner = reader.within("n", "G")
-        inner.bind("f", reader.lengths["e"])
+        inner.bind("f", reader.lengths["w"])
         estimator = self._codec.unpack(plain, inner)
         ask(hasattr(estimator, "labels_"), "a part that is not fitted")
         return estimator
@@ -291,7 +309,31 @@ class Within:
         return self.codec.unpack(plain, reader.within())
 
 
+_RECIPES = Transformer(SpectraRecipes, {"n_features_in_": N_FEATURES})
+
+
+class Placed:
+    """What features go through first, or null; it sets w, the number of columns afterwards."""
+
+    def pack(self, value: Any, writer: Writer) -> Any:
+        """Say the recipes."""
+        return None if value is None else _RECIPES.pack(value, writer)
+
+    def unpack(self, plain: Any, reader: Reader) -> Any:
+        """Check that they are of these features."""
+        if plain is None:
+            reader.bind("w", reader.lengths["e"])
+            return None
+        inner = reader.within("f")
+        recipes = _RECIPES.unpack(plain, inner)
+        ask(reader.lengths["e"] == reader.lengths["f"], "spectra from a table of categories")
+        reader.bind("w", len(recipes.recipes) * reader.lengths["f"])
+        ask(all(Recipe(*recipe).is_possible for recipe in recipes.recipes), "no recipe")
+        return recipes
+
+
 _AVERAGE: dict[str, Codec] = {
+    "preprocess_": Placed(),
     "power_transform_": Maybe(Within(POWER_TRANSFORM)),
     "weights_": Array(("estimators",), 0.0, 1.0),
     "log_scores_": Array(("estimators",)),
@@ -312,12 +354,25 @@ def _average_to_state(estimator: Any, writer: Writer) -> Any:
     return state
 
 
+def _view_of(standardization: Any, views: list[Any]) -> Any:
+    """Find the view that an estimator has: it must be fitted anew where points are held out."""
+    columns = None if standardization is None else standardization.columns
+    found = [] if columns is None else [v for v in views if np.array_equal(v.columns, columns)]
+    ask(len(found) == min(len(views), 1), "a part with other columns")
+    return found[0] if found else None
+
+
 def _average_from_state(settings: dict[str, Any], state: Any, reader: Reader) -> dict[str, Any]:
     ask(abs(float(state["weights_"].sum()) - 1.0) < 1e-6, "weights do not sum to 1")
     transform = state["power_transform_"]
     ask(transform is None or transform.n_features_in_ == reader.lengths["e"], "another transform")
+    recipes, encoder = state["preprocess_"], state["encoder_"]
+    ask(recipes is None or transform is None, "two transforms")
+    views = [] if encoder is None else list(encoder.views_.values())
+    views = views if recipes is None else spectra_views(recipes)
     for each in state["estimators_"]:
         ask(np.array_equal(each.labels_, state["labels_"]), "a part with other labels")
+        each._feature_view = _view_of(each.metric_space_.standardization, views)
     return _with_calibration(state, reader)
 
 

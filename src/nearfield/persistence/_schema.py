@@ -212,10 +212,13 @@ class Record:
         By the attribute; read in their order.
     make : callable
         Takes the attributes by name, and gives the object, or refuses.
+    later : tuple of str
+        Attributes that older files lack: they are read as null.
     """
 
     fields: Mapping[str, Codec]
     make: Callable[..., Any]
+    later: tuple[str, ...] = ()
 
     def pack(self, value: Any, writer: Writer) -> Any:
         """Say each attribute in JSON."""
@@ -231,6 +234,7 @@ class Record:
     def unpack_fields(self, plain: Any, reader: Reader) -> dict[str, Any]:
         """Check each attribute."""
         ask(isinstance(plain, dict), "no record")
+        plain = dict.fromkeys(name.strip("_") for name in self.later) | plain
         missing = {name.strip("_") for name in self.fields} ^ set(plain)
         ask(not missing, f"names that are missing or unknown: {sorted(missing)}")
         return {

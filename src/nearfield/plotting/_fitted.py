@@ -41,8 +41,9 @@ def voices_of(estimator: Any, X: Any = None) -> list[Voice]:
     final, X = split_pipeline(estimator, X)
     if hasattr(final, "estimators_"):
         points = None if X is None else np.asarray(X, dtype=np.float64)
-        if points is not None and final.power_transform_ is not None:
-            points = final.power_transform_.transform(points)
+        for transform in (final.preprocess_, final.power_transform_):  # at most one of them
+            if points is not None and transform is not None:
+                points = transform.transform(points)
         order = np.argsort(-final.weights_, kind="stable")
         return [
             Voice(float(final.weights_[i]), final.estimators_[i], points)

@@ -9,12 +9,13 @@ from nearfield.report.describe import describe_data
 from nearfield.report.gather import Source, gather, predictions_table
 from nearfield.report.measures import confusion_matrix, summarize_losses
 from nearfield.report.page import is_report, render_page
-from nearfield.report.pls import PLSDiscriminantAnalysis
+from nearfield.report.pls import PLS_COMPONENTS, PLSDiscriminantAnalysis
 from nearfield.report.results import Report
 from nearfield.report.validation import Predictions, cross_validate, predict_new
 from nearfield.spectra.axis import feature_axis
 
 __all__ = [
+    "PLS_COMPONENTS",
     "PLSDiscriminantAnalysis",
     "Predictions",
     "Report",

@@ -10,6 +10,9 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+PLS_COMPONENTS = (2, 4, 6, 8, 12, 16, 24)
+"""Numbers of components to choose from by cross-validation."""
+
 
 class PLSDiscriminantAnalysis(ClassifierMixin, BaseEstimator):
     """Partial least squares on class indicators, and a linear discriminant on its scores.

@@ -86,8 +86,10 @@ def _transformed(final: Any, X: Any) -> Any:
     """Take features to where the estimators of a model are."""
     encoder = getattr(final, "encoder_", None)
     values = np.asarray(X, dtype=np.float64) if encoder is None else encoder.transform(X)
-    transform = getattr(final, "power_transform_", None)
-    return values if transform is None else transform.transform(values)
+    for name in ("preprocess_", "power_transform_"):  # at most one of them
+        transform = getattr(final, name, None)
+        values = values if transform is None else transform.transform(values)
+    return values
 
 
 def _dense(points: Any) -> Floats:

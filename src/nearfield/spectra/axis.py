@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_N_AXIS = 20  # features on an axis; fewer are no spectrum
+MIN_WAVELENGTHS = 20
+"""Fewer features are no spectrum."""
 
 
 def feature_axis(names: Sequence[Any]) -> NDArray[np.float64] | None:
     """Read names of features such as wavelengths as positions; None if they are not ordered."""
     positions = [_number(str(name)) for name in names]
-    if len(positions) < _N_AXIS or any(position is None for position in positions):
+    if len(positions) < MIN_WAVELENGTHS or any(position is None for position in positions):
         return None
     axis = np.array(positions, dtype=np.float64)
     steps = np.diff(axis)
