@@ -47,9 +47,9 @@ class PathSettings:
         Draws are made at scales whose largest log density is within so much of the largest.
     n_smooth_rows, n_step_rows : int
         Scales at which draws are made.
-    n_gap_rows : int
-        The same where there is a first-order transition, which takes many states a scale and
-        hardly varies with it.
+    n_gap_rows, most_gaps : int, float
+        The same where more than this share of the scales has a first-order transition, which
+        takes many states a scale and then hardly varies with it.
     rough : Spacing
         Of the first draws.
     beta_drop, spacing : float
@@ -113,6 +113,7 @@ class PathSettings:
     n_smooth_rows: int = 10
     n_step_rows: int = 16
     n_gap_rows: int = 3
+    most_gaps: float = 0.75
     rough: Spacing = _ROUGH
     beta_drop: float = 5.0
     spacing: float = 1.2

@@ -56,9 +56,10 @@ def plan_draws(
     builder = StateBuilder()
     for sign, need in needs.items():
         if need.any():
-            # A field with a transition varies little with the scale, and needs many states.
-            has_gap = any(row.curve.gap is not None for row in rows)
-            n_most = problem.settings.n_gap_rows if has_gap else spacing.n_rows
+            # Fields with a transition at most scales vary little, and need many states.
+            has_gap = np.array([row.curve.gap is not None for row in rows])
+            is_alike = need[has_gap].sum() > problem.settings.most_gaps * need.sum()
+            n_most = problem.settings.n_gap_rows if is_alike else spacing.n_rows
             n_rows = max(round(n_most * need.sum() / total), 2)
             chosen = _spread_rows(need, n_rows)
             ladder_row = chosen[np.argmax(heights[sign][chosen])]
