@@ -87,7 +87,7 @@ def exp_of(x):
 @compiled(fastmath={"contract"})
 def exp32_of(x):
     """Evaluate exp(x) of a float32 <= 80 to a relative error of 1e-6; 2e-38 for all below -87."""
-    x = max(x, _LOWEST_32)
+    x = _LOWEST_32 if x < _LOWEST_32 else x
     shifted = x * _LOG2_E_32 + _ROUNDER_32
     k = shifted - _ROUNDER_32
     r = (x - k * _LN2_HIGH_32) - k * _LN2_LOW_32
@@ -106,5 +106,5 @@ def smallest_of(values):
     """Find the smallest value."""
     smallest = values[0]
     for j in range(values.shape[0]):
-        smallest = min(smallest, values[j])
+        smallest = values[j] if values[j] < smallest else smallest
     return smallest
