@@ -98,7 +98,9 @@ def compilable(function: _Function, /) -> _Function: ...
 
 
 @typing.overload
-def compilable(*, inline: Literal["always", "never"]) -> Callable[[_Function], _Function]: ...
+def compilable(
+    *, inline: Literal["always", "never"] = "never", fastmath: set[str] = ...
+) -> Callable[[_Function], _Function]: ...
 
 
 def compilable(*function: Any, **options: Any) -> Any:
@@ -277,7 +279,11 @@ def _thin_out(folder: Path) -> None:
 @cache
 def _tell_who_watches() -> None:
     if sys.stderr is not None and sys.stderr.isatty():
-        print("nearfield: compiling for this machine, once after installation", file=sys.stderr)
+        print(
+            "nearfield: compiling numerical code for this machine, once after installation "
+            "(10 to 30 seconds)",
+            file=sys.stderr,
+        )
 
 
 @cache

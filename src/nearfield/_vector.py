@@ -92,7 +92,7 @@ def exp_of(x: float) -> float:
 @compiled(fastmath={"contract"})
 def exp32_of(x: np.float32) -> np.float32:
     """Evaluate exp(x) of a float32 <= 80 to a relative error of 1e-6; 2e-38 for all below -87."""
-    x = max(x, _LOWEST_32)
+    x = _LOWEST_32 if x < _LOWEST_32 else x
     shifted = x * _LOG2_E_32 + _ROUNDER_32
     k = shifted - _ROUNDER_32
     r = (x - k * _LN2_HIGH_32) - k * _LN2_LOW_32
@@ -111,5 +111,5 @@ def smallest_of(values: NDArray[_Real]) -> _Real:
     """Find the smallest value."""
     smallest = values[0]
     for j in range(values.shape[0]):
-        smallest = min(smallest, values[j])
+        smallest = values[j] if values[j] < smallest else smallest
     return smallest

@@ -9,7 +9,17 @@ from typing import Annotated
 import typer
 
 from nearfield import __version__
-from nearfield.cli import _run, benchmark, evaluate, explain, fit, predict, report, reproduce
+from nearfield.cli import (
+    _run,
+    benchmark,
+    evaluate,
+    explain,
+    fit,
+    predict,
+    report,
+    reproduce,
+    warmup,
+)
 
 __all__ = ["app", "main"]
 
@@ -53,6 +63,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("report")(report.report)
 app.command("reproduce")(reproduce.reproduce)
 app.command("benchmark")(benchmark.benchmark)
+app.command("warmup")(warmup.warmup)
 
 
 def main() -> None:

@@ -29,8 +29,12 @@ def euclidean_distances_to(
     -------
     distances : ndarray, shape (m, n)
     """
-    rows = np.ascontiguousarray(new_points, dtype=dtype)
-    columns = np.ascontiguousarray(np.asarray(points, dtype=dtype).T)
-    distances = np.empty((len(rows), columns.shape[1]), dtype=dtype)
+    new_points, points = np.asarray(new_points), np.asarray(points)
+    n_features = points.shape[1]
+    n_even = n_features + n_features % 2  # with a feature of zeros if need be
+    rows = np.zeros((len(new_points), n_even), dtype=dtype)
+    columns = np.zeros((n_even, len(points)), dtype=dtype)
+    rows[:, :n_features], columns[:n_features] = new_points, points.T
+    distances = np.zeros((len(rows), len(points)), dtype=dtype)
     euclidean_rows(rows, columns, distances)
     return distances

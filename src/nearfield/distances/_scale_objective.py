@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 
 from nearfield.distances._scaled_field import (
     MAX_BETA,
+    NEIGHBORING,
     PRIOR_SD_BETA,
     best_beta,
     field_gradient,
     gaussian_rows,
-    lengths_to_try,
+    spread_lengths,
     squared_distances,
 )
 
@@ -75,7 +76,7 @@ class ScaleObjective:
     theta are free log scales, one a feature and a common one. The log scales that come of them
     are shifted so that the mean squared distance stays as it was.
 
-    `nearfield.sampling.relevance` has the same, compiled.
+    `nearfield.distances.kernels.relevance` has the same, compiled.
     """
 
     def __init__(self, problem: ScaleProblem) -> None:
@@ -101,7 +102,7 @@ class ScaleObjective:
 
     def beta(self, parameters: Floats) -> float:
         """Give beta, whose logarithm is the last parameter."""
-        return float(np.clip(np.exp(parameters[-1]), MIN_BETA, MAX_BETA))
+        return float(min(max(np.exp(parameters[-1]), MIN_BETA), MAX_BETA))
 
     def log_scales(self, parameters: Floats) -> Floats:
         """Turn free parameters into log scales."""
@@ -129,7 +130,7 @@ class ScaleObjective:
         is_class = self._is_class()
         squared = squared_distances(self.problem.points, self.log_scales(parameters))
         best, beta = (-np.inf, 1.0, 1.0), 3.0
-        for length in lengths_to_try(squared, around):
+        for length in around * NEIGHBORING if around > 0.0 else spread_lengths(squared):
             weights = gaussian_rows(squared / length**2)
             support = (weights + weights.T) @ is_class
             gains = support - np.einsum("ig,ig->i", support, is_class)[:, None]

@@ -17,14 +17,13 @@ NEIGHBORING = np.exp(np.linspace(-0.6, 0.6, 4))
 """Lengths around one that was best before, relative to it."""
 
 
-def lengths_to_try(squared: NDArray[Any], around: float) -> Floats:
-    """Give lengths between those of near neighbours and the largest, or around one."""
-    if around > 0.0:
-        return around * NEIGHBORING
+def spread_lengths(squared: NDArray[Any]) -> Floats:
+    """Give lengths between those of near neighbours and the largest."""
     farthest = float(np.sqrt(squared.max()))
     others = np.where(np.eye(len(squared), dtype=bool), np.inf, squared)
     nearest = float(np.mean(np.sqrt(others.min(axis=1))))
-    return np.geomspace(max(0.1 * nearest, 1e-4 * farthest), farthest, N_LENGTHS)
+    low, high = np.log([max(0.1 * nearest, 1e-4 * farthest), farthest])
+    return np.exp(np.linspace(low, high, N_LENGTHS))
 
 
 def squared_distances(points: Floats, log_scales: Floats) -> Floats:

@@ -9,6 +9,7 @@ kept.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,7 +19,12 @@ from scipy.special import expit, logsumexp
 from nearfield.field import RADIUS_EPSILON, DistanceFamily, NeighborKernel, log_kernel_values
 from nearfield.prediction._quadrature import Floats
 from nearfield.prediction.kernels.radius import fill_in_weights, radius_support, search_table
-from nearfield.prediction.kernels.smooth import smooth_support, training_totals
+from nearfield.prediction.kernels.smooth import (
+    LARGEST_EXPONENT,
+    SAFE,
+    smooth_support,
+    training_totals,
+)
 
 _LARGEST_RATE = 1e200  # times zero it is still zero, times a square of 1e100 finite
 
@@ -102,12 +108,22 @@ class SmoothSums:
             self.class_starts,
             self.rates,
             self.is_squared,
-            self.nearest,
-            self.log_normalizers,
+            self._totals,
             self.is_joint,
+            np.empty((2, len(self.order))),
+            np.empty(len(self.order)),
             support,
         )
         return support
+
+    @cached_property
+    def _totals(self) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
+        """The normalising constants, also as they are, and where none is near underflow."""
+        powers = self.nearest**2 if self.is_squared else self.nearest
+        exponents = self.rates[:, None] * powers
+        normalizers = np.exp(self.log_normalizers - np.minimum(exponents, LARGEST_EXPONENT))
+        is_safe = np.all(exponents < SAFE, axis=1)
+        return self.nearest, self.log_normalizers, normalizers, is_safe
 
 
 def training_normalizers(
@@ -115,7 +131,8 @@ def training_normalizers(
 ) -> tuple[Floats, Floats]:
     """Compute the nearest distances, (n,), and log Z relative to their kernel, (n_rates, n)."""
     nearest, log_normalizers = np.empty(family.n_points), np.empty((len(rates), family.n_points))
-    training_totals(family.distances, rates, is_squared, log_normalizers, nearest)
+    kernel = np.empty(family.n_points)
+    training_totals(family.distances, rates, is_squared, kernel, log_normalizers, nearest)
     return nearest, log_normalizers
 
 

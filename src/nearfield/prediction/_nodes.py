@@ -111,8 +111,10 @@ class PosteriorNodes:
         support : ndarray, shape (m, n_scales, G)
         external_field : ndarray, shape (G,)
         """
-        probabilities = np.empty((len(support), len(external_field)))
-        mean_softmax(support, self.average, external_field, probabilities)
+        n_classes, n_nodes = len(external_field), len(self.average.betas)
+        odds, total = np.empty((n_classes, n_nodes)), np.empty(n_nodes)
+        probabilities = np.empty((len(support), n_classes))
+        mean_softmax(support, self.average, external_field, odds, total, probabilities)
         # Weights of Gauss rules may be below zero, by next to nothing.
         np.clip(probabilities, 0.0, 1.0, out=probabilities)
         probabilities /= probabilities.sum(axis=1, keepdims=True)
@@ -120,8 +122,9 @@ class PosteriorNodes:
 
     def sample_probabilities(self, support: Floats, external_field: Floats) -> Floats:
         """Give the class probabilities at the nodes of `sample`, shape (m, G, n_nodes)."""
-        values = np.empty((len(support), len(external_field), len(self.sample.betas)))
-        node_softmax(support, self.sample, external_field, values)
+        n_nodes = len(self.sample.betas)
+        values = np.empty((len(support), len(external_field), n_nodes))
+        node_softmax(support, self.sample, external_field, np.empty(n_nodes), values)
         return values
 
     def quantiles(

@@ -74,7 +74,8 @@ class OutlierScale:
         """Score new points by their distances to the training points, shape (m, n)."""
         if self.rates.size:
             sums = np.empty((len(distances), len(self.rates)))
-            log_kernel_sums(distances, self.rates, self.is_squared, sums)
+            kernel = np.empty(distances.shape[1])
+            log_kernel_sums(distances, self.rates, self.is_squared, kernel, sums)
             return (self.typical_sums - sums).mean(axis=1)
         kth_distances = np.partition(distances, np.unique(self.ranks), axis=1)[:, self.ranks]
         return (kth_distances / self.reaches).mean(axis=1) - 1.0

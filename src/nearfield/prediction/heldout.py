@@ -19,18 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from nearfield.distances.kernels.scaled_field import best_beta
 from nearfield.field import DistanceFamily
 from nearfield.inference import Posterior, Priors
 from nearfield.inference.intercepts import maximize_intercepts
 from nearfield.prediction._dense import dense_sums
-from nearfield.prediction.kernels.heldout import (
-    beta_masses,
-    harmonic_means,
-    heavy_ranges,
-    held_out_support,
-    kernel_totals,
-    log_conditionals,
-)
+from nearfield.prediction.kernels.heldout import held_out_support, kernel_totals
 from nearfield.prediction.kernels.intercepts import fit_intercepts
 
 Floats = NDArray[np.float64]
@@ -41,6 +35,7 @@ KERNEL_NAMES = ("gaussian", "exponential")
 _N_SCAN_SCALES, _N_SCALES = 10, 5
 _N_SCAN_BETAS, _N_BETAS = 16, 9
 _BETA_RANGE = 0.02, 300.0
+_LARGEST_LOGIT = 700.0  # its exp is finite
 _LOG_ROOT_TAU = 0.5 * np.log(2.0 * np.pi)
 _REACH = 6.5  # the grid ends where the density is exp(-6.5) of the largest
 _N_FINE = 8  # points between two of the scan, where its curve is followed
@@ -139,10 +134,21 @@ class _Part(NamedTuple):
 
     def fill(self, rates: Floats, support: Floats) -> None:
         """Fill in the support of the held-out points at some rates, in rows of (n_rates, n, G)."""
-        nearest = np.empty(len(self.among), dtype=np.float32)
-        totals = np.empty((len(rates), len(self.among)), dtype=np.float32)
-        kernel_totals(self.among, rates, nearest, totals)
-        held_out_support(self.out, nearest, totals, self.class_starts, rates, self.rows, support)
+        n_rates, n_points, rates32 = len(rates), len(self.among), rates.astype(np.float32)
+        nearest = np.empty(n_points, dtype=np.float32)
+        totals = np.empty((n_rates, n_points), dtype=np.float32)
+        kernel_totals(self.among, rates32, nearest, totals)
+        held_out_support(
+            self.out,
+            nearest,
+            totals,
+            self.class_starts,
+            rates32,
+            self.rows,
+            np.empty_like(totals),
+            np.empty_like(nearest),
+            support,
+        )
 
 
 def _energies(distances: NDArray[np.floating], kernel: str) -> NDArray[np.float32]:
@@ -242,8 +248,7 @@ def infer_on_grid(
     log_sigmas = _midpoints(_heavy_range(scan, log_masses[None])[0], _N_SCALES)
     support = supports(np.exp(log_sigmas))
     grid = _BetaGrid.around(support, labels, alpha, prior.sd_beta, multiplicities)
-    log_terms = np.empty((*grid.betas.shape, len(labels)))
-    log_conditionals(support, labels, alpha, grid.betas, log_terms)
+    log_terms = log_conditionals(support, labels, alpha, grid.betas)
     log_cell = np.log(grid.steps * (log_sigmas[1] - log_sigmas[0]))[:, None]
     log_prior = prior.log_density(log_sigmas[:, None], grid.betas)
     log_measure = log_prior + log_cell
@@ -255,9 +260,7 @@ def _scan_betas(
 ) -> tuple[Floats, Floats]:
     """Find the log mass of each scale, and its best beta, both of shape (n_scales,)."""
     if multiplicities is None:
-        log_masses, betas = np.empty((2, len(support)))
-        beta_masses(support, labels, prior.sd_beta**-2, _BETA_RANGE[1], log_masses, betas)
-        return log_masses, betas
+        return _beta_masses(support, labels, prior.sd_beta**-2)
     alpha = np.zeros(support.shape[2])
     coarse, log_density = _coarse_densities(support, labels, alpha, prior.sd_beta, multiplicities)
     return logsumexp(log_density, axis=1), np.exp(coarse)[log_density.argmax(axis=1)]
@@ -292,8 +295,7 @@ def _coarse_densities(
     """Give a coarse grid of log beta, and the log density there at each scale."""
     coarse = _midpoints(np.log(_BETA_RANGE), _N_SCAN_BETAS)
     betas = np.tile(np.exp(coarse), (len(support), 1))
-    log_terms = np.empty((*betas.shape, support.shape[1]))
-    log_conditionals(support, labels, alpha, betas, log_terms)
+    log_terms = log_conditionals(support, labels, alpha, betas)
     return coarse, _total(log_terms, multiplicities) - 0.5 * (betas / sd_beta) ** 2 + coarse
 
 
@@ -354,9 +356,8 @@ def _summarize(
     log_evidence = float(top + np.log(weight.sum()))
     weight /= weight.sum()
     by_node = log_terms.reshape(weight.size, -1)
-    log_densities = np.empty(log_terms.shape[2])
     if multiplicities is None:
-        harmonic_means(by_node, weight.ravel(), log_densities)
+        log_densities = _harmonic_means(by_node, weight.ravel())
     else:
         log_densities = _means_without_own(by_node, weight.ravel(), multiplicities)
     is_kept = weight > 1e-5
@@ -389,11 +390,70 @@ def _midpoints(interval, n):
     return low + (high - low) * (np.arange(n) + 0.5) / n
 
 
+def _beta_masses(support, labels, precision):
+    """Give the log mass around the best beta > 0 at each scale (Laplace), and these betas."""
+    log_masses, betas, beta = np.empty(len(support)), np.empty(len(support)), 3.0
+    for q in range(len(support)):
+        beta, log_masses[q] = best_beta(support[q], labels, precision, _BETA_RANGE[1], beta)
+        betas[q] = beta
+    return log_masses, betas
+
+
+def log_conditionals(
+    support: Floats, labels: NDArray[np.int64], alpha: Floats, betas: Floats
+) -> Floats:
+    """Give the log conditionals of the labels, shape (n_scales, n_betas, n).
+
+    Parameters
+    ----------
+    support : ndarray, shape (n_scales, n, G)
+    labels : ndarray of int, shape (n,)
+    alpha : ndarray, shape (G,)
+        The external field.
+    betas : ndarray, shape (n_scales, n_betas)
+    """
+    points = np.arange(len(labels))
+    gains = support - support[:, points, labels][:, :, None]
+    shifts = alpha - alpha[labels][:, None]
+    total = np.zeros((*betas.shape, len(labels)))
+    for g in range(len(alpha)):
+        logits = betas[:, :, None] * gains[:, None, :, g]
+        logits += shifts[:, g]
+        np.minimum(logits, _LARGEST_LOGIT, out=logits)
+        total += np.exp(logits, out=logits)
+    return -np.log(total, out=total)
+
+
+def _harmonic_means(log_terms, weights):
+    """Give the log harmonic mean of each term, (n_nodes, n), over weighted nodes."""
+    lowest = log_terms.min(axis=0)
+    return lowest - np.log(weights @ np.exp(lowest - log_terms))
+
+
 def _heavy_range(places, log_densities):
     """Give the ends of where log densities, at equally spaced places, are near their maximum.
 
-    Takes and returns one a row.
+    Takes and returns one a row. Between places the density is followed by cubic interpolation.
+    The ends are half a step beyond the first or the last place where that one is near, for it
+    stands for so much.
     """
-    ends = np.empty((len(log_densities), 2))
-    heavy_ranges(log_densities, _REACH, _N_FINE, ends)
+    n_rows, n_places = log_densities.shape
+    rises = log_densities[:, 1:] - log_densities[:, :-1]
+    slopes = np.empty_like(log_densities)
+    slopes[:, 0], slopes[:, -1] = rises[:, 0], rises[:, -1]
+    slopes[:, 1:-1] = 0.5 * (rises[:, 1:] + rises[:, :-1])
+    bends = 3.0 * rises - 2.0 * slopes[:, :-1] - slopes[:, 1:]
+    twists = slopes[:, :-1] + slopes[:, 1:] - 2.0 * rises
+    t = np.arange(_N_FINE) / _N_FINE
+    cubics = slopes[:, :-1, None] + t * (bends[:, :, None] + t * twists[:, :, None])
+    last = (n_places - 1) * _N_FINE
+    fine = np.empty((n_rows, last + 1))
+    fine[:, :-1] = (log_densities[:, :-1, None] + t * cubics).reshape(n_rows, last)
+    fine[:, -1] = log_densities[:, -1]
+    is_near = fine > fine.max(axis=1, keepdims=True) - _REACH
+    low, high = is_near.argmax(axis=1), last - is_near[:, ::-1].argmax(axis=1)
+    ends = np.empty((n_rows, 2))
+    # Half a piece wider, for a single near one.
+    ends[:, 0], ends[:, 1] = (low - 0.5) / _N_FINE, (high + 0.5) / _N_FINE
+    ends[low == 0, 0], ends[high == last, 1] = -0.5, n_places - 0.5
     return places[0] + (places[1] - places[0]) * ends

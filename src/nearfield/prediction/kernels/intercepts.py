@@ -1,9 +1,9 @@
-"""The external field that labels make most probable, given the support of their classes."""
+"""The external field that labels make most probable, given the support of their classes.
+
+Not compiled: a few Newton steps over small matrices take less than compilation would.
+"""
 
 import numpy as np
-
-from nearfield._compile import compilable, compiled
-from nearfield._vector import exp_of
 
 _MAX_STEPS = 20
 _LONGEST_STEP = 3.0
@@ -11,7 +11,6 @@ _LEAST_BETA = 0.05
 _TOLERANCE = 1e-3
 
 
-@compiled
 def fit_intercepts(support, labels, precision, precision_beta, beta, alpha):
     r"""Maximise over the external field alpha and beta > 0 by Newton's method.
 
@@ -32,79 +31,40 @@ def fit_intercepts(support, labels, precision, precision_beta, beta, alpha):
     alpha : ndarray, shape (G,)
     """
     n_classes = support.shape[1]
-    size = n_classes + 1
-    slope, curvature = np.empty(size), np.empty((size, size))
-    for g in range(n_classes):
-        alpha[g] = 0.0
+    penalties = np.append(np.full(n_classes, precision), precision_beta)
+    counts = np.bincount(labels, minlength=n_classes)
+    own_support = support[np.arange(len(labels)), labels].sum()
+    gradient_of_labels = np.append(counts, own_support)
+    parameters = np.append(np.zeros(n_classes), beta)
     for _ in range(_MAX_STEPS):
-        for k in range(size):
-            for other in range(size):
-                curvature[k, other] = 0.0
-            is_beta = k == n_classes
-            curvature[k, k] = precision_beta if is_beta else precision
-            slope[k] = -precision_beta * beta if is_beta else -precision * alpha[k]
-        add_derivatives(support, labels, alpha, beta, slope, curvature)
-        solve_in_place(curvature, slope)
-        longest = 0.0
-        for k in range(size):
-            longest = max(longest, abs(slope[k]))
-        factor = min(1.0, _LONGEST_STEP / max(longest, 1e-300))
-        for g in range(n_classes):
-            alpha[g] += factor * slope[g]
-        beta = max(beta + factor * slope[n_classes], _LEAST_BETA)
+        expected, curvature = _moments(support, parameters)
+        slope = gradient_of_labels - expected - penalties * parameters
+        curvature.flat[:: n_classes + 2] += penalties
+        step = np.linalg.solve(curvature, slope)
+        longest = max(float(np.abs(step).max()), 1e-300)
+        parameters += min(1.0, _LONGEST_STEP / longest) * step
+        parameters[-1] = max(parameters[-1], _LEAST_BETA)
         if longest < _TOLERANCE:
             break
-    mean = 0.0
-    for g in range(n_classes):
-        mean += alpha[g] / n_classes
-    for g in range(n_classes):
-        alpha[g] -= mean
-    return beta
+    alpha[:] = parameters[:-1] - parameters[:-1].mean()
+    return float(parameters[-1])
 
 
-@compilable
-def add_derivatives(support, labels, alpha, beta, slope, curvature):
-    """Add the slope of the log likelihood in (alpha, beta), and minus its curvature."""
-    n_points, n_classes = support.shape
-    p = np.empty(n_classes)
-    for i in range(n_points):
-        top = -np.inf
-        for g in range(n_classes):
-            p[g] = alpha[g] + beta * support[i, g]
-            top = max(top, p[g])
-        total = 0.0
-        for g in range(n_classes):
-            p[g] = exp_of(p[g] - top)
-            total += p[g]
-        mean, square = 0.0, 0.0
-        for g in range(n_classes):
-            p[g] /= total
-            mean += p[g] * support[i, g]
-            square += p[g] * support[i, g] * support[i, g]
-        for g in range(n_classes):
-            slope[g] -= p[g]
-            cross = p[g] * (support[i, g] - mean)
-            curvature[g, n_classes] += cross
-            curvature[n_classes, g] += cross
-            curvature[g, g] += p[g]
-            for other in range(n_classes):
-                curvature[g, other] -= p[g] * p[other]
-        slope[labels[i]] += 1.0
-        slope[n_classes] += support[i, labels[i]] - mean
-        curvature[n_classes, n_classes] += square - mean * mean
+def _moments(support, parameters):
+    r"""Sum over the points the mean and the covariance of :math:`(1[y = g]_g, h_y)`.
 
-
-@compilable
-def solve_in_place(matrix, vector):
-    """Solve for a positive definite matrix by elimination; the vector becomes the solution."""
-    size = vector.shape[0]
-    for k in range(size):
-        for row in range(k + 1, size):
-            factor = matrix[row, k] / matrix[k, k]
-            for column in range(k, size):
-                matrix[row, column] -= factor * matrix[k, column]
-            vector[row] -= factor * vector[k]
-    for k in range(size - 1, -1, -1):
-        for column in range(k + 1, size):
-            vector[k] -= matrix[k, column] * vector[column]
-        vector[k] /= matrix[k, k]
+    These are minus the slope of the log normalising constants in (alpha, beta), and their
+    curvature.
+    """
+    logits = parameters[:-1] + parameters[-1] * support
+    p = np.exp(logits - logits.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    weighted = p * support
+    means = weighted.sum(axis=1)
+    n_classes = support.shape[1]
+    expected, curvature = np.empty(n_classes + 1), np.empty((n_classes + 1, n_classes + 1))
+    expected[:-1], expected[-1] = p.sum(axis=0), means.sum()
+    curvature[:-1, :-1] = np.diag(expected[:-1]) - p.T @ p
+    curvature[-1, :-1] = curvature[:-1, -1] = weighted.sum(axis=0) - means @ p
+    curvature[-1, -1] = np.vdot(weighted, support) - means @ means
+    return expected, curvature
