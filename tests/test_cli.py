@@ -249,4 +249,5 @@ def test_every_command_is_there():
         "report",
         "reproduce",
         "benchmark",
+        "warmup",
     ]

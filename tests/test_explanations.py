@@ -333,9 +333,9 @@ def test_command_explains_a_row_as_python_does(folder):
     assert [f["feature"] for f in record["features"]] == [f.feature for f in why.features]
     text = run(*arguments, "--top", 2).stdout
     assert text.startswith(f"Row 5 (P49): {why.first} (setosa: ")
-    assert f"  {why.samples[1].row + 1} " in text
-    number = why.nearest_other.row + 1
-    assert f"The nearest training sample of {why.second} is number {number}." in text
+    assert f"  {model.training_ids_[why.samples[1].row]} " in text  # as --id named it at fit
+    name = model.training_ids_[why.nearest_other.row]
+    assert f"The nearest training sample of {why.second} is {name}." in text
     assert text.count("petal_") + text.count("sepal_") == 2 + len(why.change.values)
 
 

@@ -62,7 +62,7 @@ class CompiledObjective(ScaleObjective):
         if around > 0.0:
             lengths = around * NEIGHBORING
         else:
-            lengths = spread_lengths(norms[:, None] + norms - 2.0 * self._products)
+            lengths = spread_lengths(np.maximum(norms[:, None] + norms - 2.0 * self._products, 0.0))
         best, beta, labels = (-np.inf, 1.0, 1.0), 3.0, self.problem.labels
         for length in lengths:
             self._weigh_neighbors(norms, length)
