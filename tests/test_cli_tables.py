@@ -218,5 +218,5 @@ def test_prediction_points_out_new_categories_and_refuses_text_for_numbers(capsy
     assert "column 'colour' holds values that the model was not fitted to in 2 rows (c)" in (
         capsys.readouterr().err
     )
-    with pytest.raises(ValueError, match="numbers, as in the data .* in column 'colour'"):
+    with pytest.raises(ValueError, match=r"numbers, as in the data .* in column 'colour'"):
         prediction_data(frame, {"colour": "number"}, {})
