@@ -39,7 +39,7 @@ _REASONS = {
     "meat": "With the six splits that the settings were chosen on they gave 4.8% and 0.123: these "
     "splits are harder, or the settings fit those too well.",
     "no slower": "The process optimises two parameters once for each class, of two classes once; "
-    "here ten candidates are fitted, three of the five metrics learned anew in every fold.",
+    "here ten estimators are fitted, three of the five metrics learned anew in every fold.",
 }
 _TITLES = {
     "numeric": "# Quality benchmark",

@@ -68,7 +68,7 @@ class_weight, class_prior, n_folds, concentration, n_jobs, random_state
     _local_class = estimators.NearfieldClassifier
 
     def summary(self) -> pd.DataFrame:
-        """Describe each candidate in a row, the weightiest first."""
+        """Describe each estimator in a row, the weightiest first."""
         check_is_fitted(self)
         return self._summary.copy()
 
@@ -119,7 +119,7 @@ class AverageModel:
     ----------
     features : PowerTransform or None
     average : Average
-        With candidates of `nearfield.dask`.
+        With estimators of `nearfield.dask`.
     """
 
     features: Any
@@ -149,7 +149,7 @@ class AverageModel:
         return _weighted_sum(self.average.weights, parts)
 
     def to_local(self, estimator: Any) -> Any:
-        """Give an estimator of one machine the candidates with their training points."""
+        """Give an estimator of one machine the estimators with their training points."""
         candidates = [each.to_local() for each in self.average.candidates]
         local = self.with_candidates(estimator, candidates)
         local.labels_ = candidates[0].labels_

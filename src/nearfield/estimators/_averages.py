@@ -35,7 +35,7 @@ def fit_by_stacking(
     groups: NDArray[np.int64] | None = None,
     multiplicities: NDArray[np.float64] | None = None,
 ) -> Average:
-    """Fit every candidate by its held-out conditionals, and stack.
+    """Fit every estimator by its held-out conditionals, and stack.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def n_repeats(n_points: int) -> int:
 
 
 def fit_by_evidence(model: Any, points: NDArray[np.float64], labels: NDArray[np.int64]) -> Average:
-    """Fit every candidate by path sampling, and weigh them by their evidence."""
+    """Fit every estimator by path sampling, and weigh them by their evidence."""
     candidates = [
         candidate_classifier(
             kernel,

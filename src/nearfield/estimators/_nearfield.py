@@ -33,14 +33,14 @@ from nearfield.prediction import check_class_prior, map_chunks, multiply_odds
 from nearfield.prediction.mixture import Mixture
 from nearfield.spectra import SpectraRecipes
 
-_LEAST_WEIGHT = 0.01  # what a candidate must have to be asked at all
+_LEAST_WEIGHT = 0.01  # what a estimator must have to be asked at all
 
 
 class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifier):
     r"""Bayesian nearest-neighbour classification that needs no settings.
 
     Every kernel with every metric is a candidate, a label field over the training points; the
-    probabilities of the candidates are averaged,
+    probabilities of the estimators are averaged,
 
     .. math:: p(y^* = g) = \sum_k w_k\, p_k(y^* = g)
 
@@ -76,7 +76,7 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         positions or names. A table with categories is read in several ways, each with estimators
         of its own: see `nearfield.distances.TableEncoder`.
     averaging : {"stacking", "evidence"}
-        How candidates are weighed: by their densities of held-out labels, or as in Bayesian model
+        How estimators are weighed: by their densities of held-out labels, or as in Bayesian model
         averaging by their evidence, from path sampling. The evidence takes a learned metric as
         given, and so favours it; it costs seconds to minutes a candidate.
     fit_intercept : bool
@@ -94,7 +94,7 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         10 by default, 5 from 100 points on. Folds are drawn 8 times up to 100 points, 4 times up
         to 250 and twice up to 500, and what they say is averaged.
     concentration : float
-        How much the weights are drawn together: each candidate has a Dirichlet parameter of one
+        How much the weights are drawn together: each estimator has a Dirichlet parameter of one
         plus this.
     n_jobs : int, optional
         Parallel threads; no result depends on it.
@@ -127,7 +127,7 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
     Notes
     -----
     With ``sample_weight`` or ``class_weight`` a point of weight s counts as s points, in every
-    candidate and where held-out labels weigh these: see `DistanceNeighborsClassifier`. A point and
+    estimator and where held-out labels weigh these: see `DistanceNeighborsClassifier`. A point and
     its copies would be in different folds; a weighted point is in one. The powers of
     `power_transform` and the metrics are learned with each point counted once.
 
@@ -255,7 +255,7 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         return np.sum(parts, axis=0)
 
     def _keep(self, candidates: list[Any], log_scores: Any, weights: Any) -> None:
-        """Keep the candidates that have weight, and a description of all."""
+        """Keep the estimators that have weight, and a description of all."""
         kept = np.flatnonzero(weights)
         self.estimators_ = [candidates[k] for k in kept]
         self.log_scores_, self.weights_ = log_scores[kept], weights[kept]
@@ -268,7 +268,7 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Add labelled points to every candidate at its fitted parameters; else fit.
+        """Add labelled points to every estimator at its fitted parameters; else fit.
 
         The weights, metrics and posteriors stay as they are: see
         `DistanceNeighborsClassifier.partial_fit`.
@@ -295,7 +295,7 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Give the probability of each class, averaged over candidates and their parameters.
+        """Give the probability of each class, averaged over estimators and their parameters.
 
         Parameters
         ----------
@@ -321,7 +321,7 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
     def predict_proba_interval(
         self, X: Any, level: float = 0.95
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Give credible intervals of the class probabilities, over candidates and parameters.
+        """Give credible intervals of the class probabilities, over estimators and parameters.
 
         Parameters
         ----------
@@ -354,7 +354,7 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
     def predict_joint(
         self, X: Any, n_draws: int = 1_000, *, random_state: Any = None
     ) -> NDArray[Any]:
-        """Draw the classes of all points together: each draw from one candidate, by its weight.
+        """Draw the classes of all points together: each draw from one estimator, by its weight.
 
         Parameters
         ----------
@@ -379,7 +379,7 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         return rng.permutation(np.concatenate(draws))
 
     def outlier_score(self, X: Any) -> NDArray[np.float64]:
-        """Tell how far each point is from all training points: the mean over candidates.
+        """Tell how far each point is from all training points: the mean over estimators.
 
         Parameters
         ----------
@@ -425,7 +425,7 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         return total
 
     def summary(self) -> pd.DataFrame:
-        """Describe each candidate in a row, the weightiest first.
+        """Describe each estimator in a row, the weightiest first.
 
         Returns
         -------
@@ -457,19 +457,19 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         return self.preprocess is None
 
     def _place(self, X: Any) -> NDArray[np.float64]:
-        """Check new points, and take them to where the candidates are."""
+        """Check new points, and take them to where the estimators are."""
         check_is_fitted(self)
         return self._transform(check_new_points(self, X))
 
     def _transform(self, X: Any) -> NDArray[np.float64]:
-        """Take checked features to where the candidates are."""
+        """Take checked features to where the estimators are."""
         points = to_dense(X)
         if self.preprocess_ is not None:
             return self.preprocess_.transform(points)
         return points if self.power_transform_ is None else self.power_transform_.place(points)
 
     def _views(self, points: NDArray[np.float64]) -> list[Any]:
-        """Take points to what each predictor takes; candidates with one metric measure once."""
+        """Take points to what each predictor takes; estimators with one metric measure once."""
         views: dict[int, Any] = {}
         for candidate in self.estimators_:
             space = id(candidate.metric_space_)

@@ -61,7 +61,7 @@ def stacking_weights(
 
     .. math:: \max_w \sum_i s_i \log \sum_k w_k p_k(y_i) + c \sum_k \log w_k
 
-    c spreads the weights where there are too few points to tell candidates apart: a Dirichlet
+    c spreads the weights where there are too few points to tell estimators apart: a Dirichlet
     prior with parameters 1 + c. It is also the barrier of an interior point method: Newton steps
     on the simplex, with c one to begin with and then ever smaller until it is what was asked for.
 
