@@ -46,7 +46,7 @@ lint: $(INSTALLED)
 # The manual, in docs/_build/html; a warning, such as a dead link within it, is an error.
 docs: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --editable ".[dev,docs]"
-	$(BIN)/sphinx-build -W --keep-going -j auto docs docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going docs docs/_build/html
 
 benchmark: $(INSTALLED)
 	$(BIN)/python benchmarks/run.py
