@@ -154,7 +154,7 @@ def _add_side(
                 step, phases = -step, phases[::-1]
             elif phase * phases[0] < 0:
                 visited += last.states if turn == 0 else last.states[::-1]
-            states = builder.add(row, placed.part(slice(None, None, step)), visited[-1])
+            states = builder.add(row, placed.part(slice(None, None, step)))
             visited += states
             last, phase = _Block(states, phases[0]), phases[1]
             to_order = last if not to_order.states else to_order

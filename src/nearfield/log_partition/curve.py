@@ -169,7 +169,7 @@ class _CurveSampler:
                 )
                 is_new = (placed.betas != 0.0) | (placed.stiffness > 0.0)
                 kept = placed.part(np.flatnonzero(is_new)[::sign])
-                builder.schedule([0, *builder.add(0, kept, 0)])
+                builder.schedule([0, *builder.add(0, kept)])
         if not builder.schedules:
             builder.schedule([0])
         return builder.finish()

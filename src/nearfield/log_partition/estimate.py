@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from nearfield.log_partition.bonds import bar_estimates
 from nearfield.log_partition.mbar import make_mixture
@@ -72,7 +73,7 @@ def reweight(pool: Pool, agreements: NDArray[np.float64], log_z_at_zero: float) 
     n_states = len(pool.betas)
     counts = np.bincount(pool.states, minlength=n_states).astype(float)
     log_potentials = pool.log_potentials(agreements)
-    guess = _log_z_along(pool, log_potentials, counts, log_z_at_zero)
+    guess = _log_z_from_nearest(pool, log_potentials, counts, log_z_at_zero)
     weights = _weights_of_parts(pool, n_states)
     bar = bar_estimates(
         pool.states, pool.groups, pool.conditional, pool.free, pool.log_highest, N_GROUPS
@@ -95,26 +96,29 @@ def _weights_of_parts(pool: Pool, n_states: int) -> NDArray[np.float64]:
     return np.concatenate([weights, directions[:, 1:]], axis=1)
 
 
-def _log_z_along(
+def _log_z_from_nearest(
     pool: Pool,
     log_potentials: NDArray[np.float64],
     counts: NDArray[np.float64],
     log_z_at_zero: float,
 ) -> NDArray[np.float64]:
-    r"""Guess log z of each state from the one before it.
+    r"""Guess log z of each state from the nearest one that is known.
 
     .. math:: \log z_b - \log z_a \approx \tfrac12 \big(E_a + E_b\big)[\log q_b - \log q_a]
+
+    along the minimum spanning tree of the states, whose distance is the symmetrised
+    Kullback-Leibler divergence :math:`(E_a - E_b)[\log q_a - \log q_b]`.
     """
     order = np.argsort(pool.states, kind="stable")
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(int)
     means = np.add.reduceat(log_potentials[order], starts) / counts[:, None]  # shape (K, K)
-    each, parents = np.arange(len(counts)), pool.parents
-    steps = 0.5 * (
-        means[parents, each] - means[parents, parents] + means[each, each] - means[each, parents]
-    )
+    gains = means - np.diag(means)[:, None]  # E_a[log q_b - log q_a]
+    divergences = np.maximum(-gains - gains.T, 1e-9)  # for csgraph zero is no edge
+    order, parents = breadth_first_order(minimum_spanning_tree(divergences), 0, directed=False)
     log_z = np.full(len(counts), log_z_at_zero)
-    for state in each[1:]:
-        log_z[state] = log_z[parents[state]] + steps[state]
+    for state in order[1:]:
+        parent = parents[state]
+        log_z[state] = log_z[parent] + 0.5 * (gains[parent, state] - gains[state, parent])
     return log_z
 
 

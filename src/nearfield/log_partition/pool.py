@@ -69,16 +69,14 @@ class Pool(NamedTuple):
     stiffness: NDArray[np.float64]  # shape (K,)
     centres: NDArray[np.float64]  # shape (K,)
     log_highest: NDArray[np.float64]  # shape (K,): beta S of labels that are all the same
-    parents: NDArray[np.int64]  # shape (K,): a state before each that overlaps with it
 
     def __add__(self, other: "Pool") -> "Pool":  # type: ignore[override]
         """Append draws at other states; beta = 0 is one state for both."""
         n_more = len(self.betas) - 1
-        states, parents = (np.where(x > 0, x + n_more, 0) for x in (other.states, other.parents))
+        states = np.where(other.states > 0, other.states + n_more, 0)
         of_states = "betas", "scales", "stiffness", "centres", "log_highest"
         return self.extended(other._replace(states=states))._replace(
-            parents=np.concatenate([self.parents, parents[1:]]),
-            **{k: np.concatenate([getattr(self, k), getattr(other, k)[1:]]) for k in of_states},
+            **{k: np.concatenate([getattr(self, k), getattr(other, k)[1:]]) for k in of_states}
         )
 
     def extended(self, other: "Pool") -> "Pool":
@@ -159,7 +157,6 @@ def draw_pool(
         states.stiffness,
         states.centres,
         states.betas * stack.largest_agreements[row_in_stack],
-        states.parents,
     )
 
 

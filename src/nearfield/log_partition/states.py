@@ -32,7 +32,6 @@ class States(NamedTuple):
     rows: NDArray[np.int64]  # shape (K,): the scale
     stiffness: NDArray[np.float64]  # shape (K,): kappa of the restraint; zero for none
     centres: NDArray[np.float64]  # shape (K,)
-    parents: NDArray[np.int64]  # shape (K,): a state before each that overlaps with it
     is_rung: NDArray[np.bool_]  # shape (K,): on the way to the betas of interest
     schedules: list[NDArray[np.int64]]  # states in the order of visits, forward and then back
 
@@ -70,17 +69,16 @@ class StateBuilder:
 
     def __init__(self) -> None:
         self.placed = [Placed(np.zeros(1), np.zeros(1), np.zeros(1))]
-        self.rows, self.parents, self.is_rung = [0], [0], [True]
+        self.rows, self.is_rung = [0], [True]
         self.schedules: list[NDArray[np.int64]] = []
 
-    def add(self, row: int, placed: Placed, parent: int, is_rung: bool = False) -> list[int]:
-        """Add states of one scale, each the parent of the next; return their numbers."""
+    def add(self, row: int, placed: Placed, is_rung: bool = False) -> list[int]:
+        """Add states of one scale; return their numbers."""
         n_states = len(placed.betas)
         added = list(range(len(self.rows), len(self.rows) + n_states))
         self.placed.append(placed)
         self.rows += [row] * n_states
         self.is_rung += [is_rung] * n_states
-        self.parents += [parent, *added[:-1]][:n_states]
         return added
 
     def schedule(self, states: list[int]) -> None:
@@ -99,7 +97,6 @@ class StateBuilder:
             np.array(self.rows),
             stiffness,
             centres,
-            np.array(self.parents),
             np.array(self.is_rung),
             self.schedules,
         )
@@ -120,7 +117,7 @@ def add_ladder(
         first = place_states(curve, foot, foot, spacing).part(slice(1))
         agreements = _agreements(placed, curve)
         inner = (agreements < _agreements(first, curve)) & (placed.betas != 0.0)
-    return [0, *builder.add(row, placed.part(inner), 0, is_rung=True)]
+    return [0, *builder.add(row, placed.part(inner), is_rung=True)]
 
 
 def phases_of(placed: Placed, curve: RoughCurve) -> NDArray[np.int64]:
