@@ -14,9 +14,10 @@ from nearfield.log_partition.estimate import (
     reweight,
     standard_error,
 )
+from nearfield.log_partition.gaps import RoughCurve, curve_between
 from nearfield.log_partition.interpolant import LogPartition, cubic
 from nearfield.log_partition.pool import N_GROUPS, AgreementTable, Pool, draw_pool
-from nearfield.log_partition.scan import RoughCurve, curve_between, log_z_at_zero, scan_curve
+from nearfield.log_partition.scan import log_z_at_zero, scan_curve
 from nearfield.log_partition.states import (
     StateBuilder,
     States,

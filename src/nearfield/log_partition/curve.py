@@ -13,9 +13,10 @@ from nearfield._checks import Rng, check_generator, check_positive
 from nearfield._threads import one_blas_thread
 from nearfield.field import LabelField
 from nearfield.log_partition.estimate import Estimates, Reweighting, reweight, standard_error
+from nearfield.log_partition.gaps import RoughCurve
 from nearfield.log_partition.interpolant import LogPartition
 from nearfield.log_partition.pool import Pool, draw_pool
-from nearfield.log_partition.scan import RoughCurve, moments_at_zero, scan_curve
+from nearfield.log_partition.scan import moments_at_zero, scan_curve
 from nearfield.log_partition.states import StateBuilder, States, place_states
 
 Floats = NDArray[np.float64]

@@ -10,9 +10,6 @@ holds as everywhere else, with beta falling where the entropy is convex.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,117 +17,13 @@ from scipy.special import logsumexp
 
 from nearfield.field import LabelField
 from nearfield.log_partition.chains import FieldStack, Schedule, run_chains, stack_fields
-from nearfield.log_partition.interpolant import (
-    LogPartition,
-    equal_weights,
-    merge_branches,
-    strictly_ascending,
-)
+from nearfield.log_partition.gaps import RoughCurve, ScanPoint, assemble
+from nearfield.log_partition.scan_settings import DEFAULTS, ScanSettings
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class ScanSettings:
-    """How a scan goes on, and what it takes for a transition.
-
-    Lengths are in standard deviations of the agreement, sizes in its largest value. They were
-    chosen on uniform fields of 30 to 300 points and on the six data sets of the benchmark.
-
-    Attributes
-    ----------
-    n_chains, n_settling, n_recorded : int
-        Chains, and sweeps at each beta before and while agreements are averaged. The curve only
-        places states: an error of a nat in log z does not matter.
-    step, max_growth : float
-        Between states, in standard deviations, and at most this part of 1 + abs(beta).
-    jump : float
-        A mean rises by at most so much in a step without a transition.
-    smallest_gap : float
-        Between two phases. Closer ones are one.
-    narrow_step : float
-        Of 1 + beta: no step is halved further.
-    n_test : int
-        Sweeps after which chains from order must have joined those from disorder.
-    lowest_barrier : float
-        In nats: chains cross lower ones by themselves. From 0.2 to 0.8 the errors are the same.
-    few_points : int
-        Between two crossings that belong to one transition.
-    max_crossings, max_crossing_states : int
-        After which a scan gives up and says so.
-    n_restrained_settling, n_restrained : int
-        Sweeps at a restrained state.
-    narrowest : float
-        The width kappa**-0.5 of the first restraint. Restrained states are one width apart.
-    flat, convex, widen, narrow : float
-        Where kappa var(S) is below `flat`, the width grows by `widen`; above `convex`, where the
-        entropy is convex, it shrinks by `narrow`.
-    """
-
-    n_chains: int = 4
-    n_settling: int = 1
-    n_recorded: int = 4
-    step: float = 2.0
-    max_growth: float = 0.8
-    jump: float = 4.0
-    smallest_gap: float = 0.01
-    narrow_step: float = 0.02
-    n_test: int = 12
-    lowest_barrier: float = 0.45
-    few_points: int = 3
-    max_crossings: int = 6
-    max_crossing_states: int = 400
-    n_restrained_settling: int = 4
-    n_restrained: int = 8
-    narrowest: float = 0.004
-    flat: float = 1.1
-    convex: float = 1.4
-    widen: float = 1.25
-    narrow: float = 0.7
-
-
-DEFAULTS = ScanSettings()
-
 IsEnough = Callable[[NDArray[np.float64], NDArray[np.float64]], bool]
-
-
-class Gap(NamedTuple):
-    """States through first-order transitions, from disorder at `low` to order at `high`.
-
-    Each state is restrained to its mean agreement, which rises from state to state.
-    """
-
-    betas: NDArray[np.float64]  # shape (J,): d log g / dS, not monotone
-    log_z: NDArray[np.float64]  # shape (J,): of the branch
-    agreements: NDArray[np.float64]  # shape (J,)
-    stiffness: NDArray[np.float64]  # shape (J,)
-    low: float  # the betas between which both phases are stable or metastable
-    high: float
-
-    def log_shares(self, betas: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Log probability of the agreement of each state, roughly, where it is largest, (J,).
-
-        Relative to that of the most probable state at each beta, so that one counts at each.
-        """
-        log_states = self.log_z - self.betas * self.agreements
-        log_shares = betas[:, None] * self.agreements + log_states
-        return (log_shares - log_shares.max(axis=1, keepdims=True)).max(axis=0)
-
-
-class RoughCurve(NamedTuple):
-    """Log z along beta, and the states through first-order transitions, if there are any."""
-
-    log_partition: LogPartition
-    gap: Gap | None = None
-    is_crossed: bool = True  # False if a transition was found that no chain could cross
-
-
-class _Point(NamedTuple):
-    beta: float
-    log_z: float
-    mean: float
-    spread: float
-    stiffness: float  # zero where no restraint was needed
 
 
 def scan_curve(
@@ -155,7 +48,9 @@ def scan_curve(
     up, down = (_Scan(rng, field, stack, is_enough, settings) for _ in range(2))
     up.anneal(high)
     down.anneal(low)
-    return _assemble(up, down.points, settings)
+    narrowest = settings.narrowest * up.largest
+    curve = assemble(up.points, down.points, up.crossings, narrowest, settings)
+    return curve._replace(is_crossed=up.is_crossed)
 
 
 class _Scan:
@@ -172,7 +67,7 @@ class _Scan:
         self.rng, self.field, self.stack = rng, field, stack
         self.is_enough: IsEnough | None = is_enough
         self.settings: ScanSettings = settings
-        self.points = [_Point(0.0, *moments_at_zero(field), 0.0)]  # log z is known there
+        self.points = [ScanPoint(0.0, *moments_at_zero(field), 0.0)]  # log z is known there
         self.crossings: list[tuple[int, int]] = []  # first point, and the one after the last
         self.is_crossed = True
         self.largest = stack.largest_agreements[0]
@@ -201,7 +96,7 @@ class _Scan:
         return self.is_enough is not None and self.is_enough(betas, log_z)
 
     def _advance(
-        self, labels: NDArray[np.integer], last: _Point, beta: float
+        self, labels: NDArray[np.integer], last: ScanPoint, beta: float
     ) -> NDArray[np.integer]:
         """Go on to beta, or to where a transition has been crossed; return the labels there.
 
@@ -226,9 +121,9 @@ class _Scan:
     def _add(self, beta: float, mean: float, spread: float, stiffness: float = 0.0) -> None:
         last = self.points[-1]
         log_z = last.log_z + 0.5 * (beta - last.beta) * (mean + last.mean)
-        self.points.append(_Point(beta, log_z, mean, spread, stiffness))
+        self.points.append(ScanPoint(beta, log_z, mean, spread, stiffness))
 
-    def _crosses_to_order(self, labels: NDArray[np.integer], last: _Point) -> bool:
+    def _crosses_to_order(self, labels: NDArray[np.integer], last: ScanPoint) -> bool:
         """Tell whether chains from order stay above those from disorder; cross if so."""
         classes = np.arange(len(labels))[:, None] % self.field.n_classes
         ordered = np.broadcast_to(classes, labels.shape).astype(labels.dtype)
@@ -294,7 +189,7 @@ class _Scan:
         self.crossings.append((first, len(self.points)))
         return True
 
-    def _stays(self, labels: NDArray[np.integer], point: _Point) -> bool:
+    def _stays(self, labels: NDArray[np.integer], point: ScanPoint) -> bool:
         """Tell whether all chains stay near a point without its restraint.
 
         At the top of a barrier they leave it, on both sides, so that their mean need not move.
@@ -348,108 +243,6 @@ class _Scan:
         return run_chains(self.stack, schedule, labels, keys).agreements
 
 
-def _assemble(scan: _Scan, down: list[_Point], settings: ScanSettings) -> RoughCurve:
-    """Make the curve and its gaps from the points of both sides."""
-    up = scan.points
-    betas, _, means, spreads, stiffness = np.array(up).T
-    means = np.maximum.accumulate(means)
-    turns = [
-        _backbend(betas, first - 1, after) for first, after in _joined(scan.crossings, settings)
-    ]
-    log_z = up[0].log_z + np.concatenate(
-        [[0.0], np.cumsum(0.5 * np.diff(betas) * (means[1:] + means[:-1]))]
-    )
-    starts = [0, *(lowest for _, lowest in turns)]
-    ends = [*(highest + 1 for highest, _ in turns), len(betas)]
-    branches = [
-        LogPartition(betas[start:end], log_z[start:end], means[start:end])
-        for start, end in zip(starts, ends, strict=True)
-    ]
-    below = np.array(down[:0:-1]).reshape(-1, 5)[:, :3].T
-    branches[0] = LogPartition(*np.concatenate([below, np.array(branches[0])], axis=1))
-    branches = [strictly_ascending(branch) for branch in branches]
-    part = _metastable_part(betas, means, turns, branches, settings)
-    gap = None
-    if part is not None:
-        narrowest = settings.narrowest * scan.largest
-        widths = _widths(stiffness[part], np.maximum(spreads[part], narrowest))
-        gap = _evenly_restrained(betas[part], log_z[part], means[part], widths)
-    return RoughCurve(merge_branches(branches), gap, scan.is_crossed)
-
-
-def _widths(stiffness: NDArray[np.float64], spreads: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return kappa**-0.5 of the points of a gap: of those without a restraint their spread.
-
-    Chains that jumped half-way have a spread that is none of a phase, and labels that are all the
-    same have none; such a width is within a factor of two of that of the nearest restrained point.
-    """
-    restrained = np.flatnonzero(stiffness > 0.0)
-    nearest = restrained[np.abs(np.arange(len(spreads))[:, None] - restrained).argmin(axis=1)]
-    widths = stiffness[nearest] ** -0.5
-    return np.where(stiffness > 0.0, widths, np.clip(spreads, 0.5 * widths, 2.0 * widths))
-
-
-def _evenly_restrained(betas: Floats, log_z: Floats, means: Floats, widths: Floats) -> Gap:
-    """Place restrained states through a gap, about one width apart."""
-    means = means + 1e-9 * np.arange(len(means))  # ascending, for the interpolation
-    steps = 2.0 * np.diff(means) / (widths[1:] + widths[:-1])
-    lengths = np.concatenate([[0.0], np.cumsum(steps)])
-    n_states = int(np.ceil(lengths[-1])) + 1
-    centres = np.interp(np.linspace(0.0, lengths[-1], n_states), lengths, means)
-    values = (np.interp(centres, means, v) for v in (betas, log_z, widths))
-    at_betas, at_log_z, at_widths = values
-    low, high = betas[1:-1].min(), betas[1:-1].max()
-    return Gap(at_betas, at_log_z, centres, at_widths**-2.0, low, high)
-
-
-def _metastable_part(
-    betas: Floats,
-    means: Floats,
-    turns: list[tuple[int, int]],
-    branches: list[LogPartition],
-    settings: ScanSettings,
-) -> slice | None:
-    """Return the points between the lowest beta of order and the highest of disorder, or None."""
-    barriers = []
-    for (highest, lowest), pair in zip(turns, pairwise(branches), strict=True):
-        excess = betas[highest : lowest + 1] - equal_weights(*pair)
-        steps = 0.5 * np.diff(means[highest : lowest + 1]) * (excess[1:] + excess[:-1])
-        if np.cumsum(steps).max(initial=0.0) > settings.lowest_barrier:
-            barriers.append((highest, lowest))
-    if not barriers:
-        return None
-    (first, _), (_, last) = barriers[0], barriers[-1]
-    low, high = betas[first : last + 1].min(), betas[first : last + 1].max()
-    before = np.flatnonzero(betas[:first] < low)
-    after = last + np.flatnonzero(betas[last:] > high)
-    return slice(before[-1] if len(before) else 0, after[0] + 1 if len(after) else len(betas))
-
-
-def _joined(crossings: list[tuple[int, int]], settings: ScanSettings) -> list[tuple[int, int]]:
-    """Join crossings that follow each other with a few points between them."""
-    joined: list[tuple[int, int]] = []
-    for first, after in crossings:
-        if joined and first <= joined[-1][1] + settings.few_points:
-            first, _ = joined.pop()
-        joined.append((first, after))
-    return joined
-
-
-def _backbend(betas: NDArray[np.float64], first: int, after: int) -> tuple[int, int]:
-    """Find where beta is largest before it falls most, and where it is smallest after that.
-
-    Smooths `betas` there, in place: rising, falling, rising.
-    """
-    part = betas[first:after]
-    drop = np.maximum.accumulate(part) - part
-    lowest = int(drop.argmax())
-    highest = int(part[: lowest + 1].argmax())
-    part[: highest + 1] = np.maximum.accumulate(part[: highest + 1])
-    part[highest : lowest + 1] = np.minimum.accumulate(part[highest : lowest + 1])
-    part[lowest:] = np.maximum.accumulate(part[lowest:])
-    return first + highest, first + max(lowest, highest + 1 if highest + 1 < len(part) else highest)
-
-
 def labels_at_zero(
     rng: np.random.Generator, field: LabelField, n_labelings: int
 ) -> NDArray[np.integer]:
@@ -477,38 +270,3 @@ def moments_at_zero(field: LabelField) -> tuple[float, float, float]:
     variance = 0.5 * float(squares.sum()) * agree * (1.0 - agree)
     log_z = log_z_at_zero(field.n_points, field.external_field)
     return log_z, 0.5 * float(field.total_coupling.sum()) * agree, float(np.sqrt(variance))
-
-
-def curve_between(curves: tuple[RoughCurve, RoughCurve], share: float) -> RoughCurve:
-    """Interpolate between the curves of two scales; `share` is that of the second."""
-    first, second = (curve.log_partition for curve in curves)
-    betas = np.union1d(first.betas, second.betas)
-    slopes = [np.interp(betas, curve.betas, curve.slopes) for curve in (first, second)]
-    log_partition = LogPartition(
-        betas,
-        (1.0 - share) * first(betas) + share * second(betas),
-        (1.0 - share) * slopes[0] + share * slopes[1],
-    )
-    gaps = [curve.gap for curve in curves if curve.gap is not None]
-    gap = _gap_between(gaps[0], gaps[1], share) if len(gaps) == 2 else gaps[0] if gaps else None
-    return RoughCurve(log_partition, gap, all(curve.is_crossed for curve in curves))
-
-
-def _gap_between(first: Gap, second: Gap, share: float) -> Gap:
-    """Interpolate two gaps at the same part of the way between their agreements."""
-    nearest = (first, second)[int(share > 0.5)]
-    part = _part_of_way(nearest)
-    shares = 1.0 - share, share
-
-    def mixed(column: int) -> Floats:
-        values = (np.interp(part, _part_of_way(gap), gap[column]) for gap in (first, second))
-        return np.asarray(sum(s * v for s, v in zip(shares, values, strict=True)))
-
-    betas, log_z, agreements = (mixed(column) for column in range(3))
-    inner = betas[1:-1]
-    return Gap(betas, log_z, agreements, nearest.stiffness, inner.min(), inner.max())
-
-
-def _part_of_way(gap: Gap) -> NDArray[np.float64]:
-    start, end = gap.agreements[[0, -1]]
-    return (gap.agreements - start) / (end - start)

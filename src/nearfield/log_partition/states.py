@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.log_partition.scan import RoughCurve
+from nearfield.log_partition.gaps import RoughCurve
 
 _NEGLIGIBLE = -14.0  # log probability of agreements that no beta of a range needs
 
