@@ -31,6 +31,10 @@ ENGINES = {
     "exchange": Exchange(**SHORT),
     "auxiliary variable": AuxiliaryVariable(**SHORT),
 }
+# Chains of the auxiliary variable method mix slowly: 600 draws fail over 300 replicates.
+LONG_ENGINES = ENGINES | {
+    "auxiliary variable": AuxiliaryVariable(n_draws=3_000, n_burn=2_000, n_sweeps=50, n_chains=1)
+}
 
 
 def clustered_family(model):
@@ -77,9 +81,9 @@ def test_engines_are_calibrated_on_clusters(name):
 
 @pytest.mark.long
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", LONG_ENGINES)
 def test_engines_are_calibrated_on_clusters_over_many_replicates(name, model):
-    assert min(calibration_p_values(ENGINES[name], model, 300)) > LEVEL
+    assert min(calibration_p_values(LONG_ENGINES[name], model, 300)) > LEVEL
 
 
 @pytest.mark.long
