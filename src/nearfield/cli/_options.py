@@ -156,3 +156,23 @@ Json = Annotated[
 def to_bytes(gigabytes: float) -> int:
     """Give a size as a number of bytes."""
     return int(gigabytes * 1e9)
+
+
+ModelFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A file that nearfield fit wrote; - for standard input.",
+        show_default=False,
+    ),
+]
+
+ModelId = Annotated[
+    str | None,
+    typer.Option(
+        "--id",
+        metavar="COLUMN",
+        help="The column that names the samples; that of nearfield fit, else row numbers.",
+        show_default=False,
+    ),
+]

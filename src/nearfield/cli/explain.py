@@ -23,14 +23,7 @@ if TYPE_CHECKING:
 @one_line_errors
 @result_on_stdout
 def explain(
-    model: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL",
-            help="A file that nearfield fit wrote; - for standard input.",
-            show_default=False,
-        ),
-    ],
+    model: _options.ModelFile,
     data: _options.Data,
     row: Annotated[
         int,
@@ -41,15 +34,7 @@ def explain(
             show_default=False,
         ),
     ],
-    id: Annotated[
-        str | None,
-        typer.Option(
-            "--id",
-            metavar="COLUMN",
-            help="The column that names the samples; that of nearfield fit, else row numbers.",
-            show_default=False,
-        ),
-    ] = None,
+    id: _options.ModelId = None,
     top: Annotated[
         int,
         typer.Option("--top", metavar="N", min=1, help="Training samples and features to show."),

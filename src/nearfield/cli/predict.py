@@ -31,14 +31,7 @@ _N_DIGITS = 4
 @one_line_errors
 @result_on_stdout
 def predict(
-    model: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL",
-            help="A file that nearfield fit wrote; - for standard input.",
-            show_default=False,
-        ),
-    ],
+    model: _options.ModelFile,
     data: _options.Data,
     out: Annotated[
         str,
@@ -50,15 +43,7 @@ def predict(
             ".gz, .bz2, .xz or .zst after that; - for csv on standard output.",
         ),
     ] = STREAM,
-    id: Annotated[
-        str | None,
-        typer.Option(
-            "--id",
-            metavar="COLUMN",
-            help="The column that names the samples; that of nearfield fit, else row numbers.",
-            show_default=False,
-        ),
-    ] = None,
+    id: _options.ModelId = None,
     level: Annotated[
         float,
         typer.Option("--level", help="The probability of the interval, between 0 and 1."),

@@ -25,14 +25,7 @@ if TYPE_CHECKING:
 @one_line_errors
 @result_on_stdout
 def report(
-    model: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL",
-            help="A file that nearfield fit wrote; - for standard input.",
-            show_default=False,
-        ),
-    ],
+    model: _options.ModelFile,
     data: _options.Data,
     out: Annotated[
         str,

@@ -20,9 +20,6 @@ from nearfield.log_partition.chains import FieldStack, Schedule, run_chains, sta
 from nearfield.log_partition.gaps import RoughCurve, ScanPoint, assemble
 from nearfield.log_partition.scan_settings import DEFAULTS, ScanSettings
 
-Floats = NDArray[np.float64]
-
-
 IsEnough = Callable[[NDArray[np.float64], NDArray[np.float64]], bool]
 
 
