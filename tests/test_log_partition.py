@@ -16,8 +16,12 @@ from nearfield.log_partition.bonds import (
     conditional_and_free_bonds,
 )
 from nearfield.log_partition.chains import Schedule, run_chains, stack_fields
+from nearfield.log_partition.curve import OneField
+from nearfield.log_partition.estimate import reweight, standard_error
 from nearfield.log_partition.mbar import make_mixture
+from nearfield.log_partition.pool import draw_pool
 from nearfield.log_partition.reweighting import fill_weights
+from nearfield.log_partition.states import StateBuilder, place_states
 from nearfield.log_partition.stein import fill_stein, regression_weights
 from nearfield.sampling._random import draw_key
 
@@ -140,6 +144,27 @@ def test_states_that_do_not_overlap_are_noticed(rng):
     log_potentials = -0.5 * (places.ravel()[:, None] - np.array([0.0, 60.0])) ** 2
     far = make_mixture(log_potentials, np.full(2, 500.0), np.zeros(2)).solve(np.ones((1000, 1)))
     assert far.independent_error > 10.0
+
+
+def test_draws_of_a_state_with_two_modes_are_left_out():
+    n_points, n_classes, betas = 100, 10, np.array([2.0, 2.5, 3.0])
+    field, rng = uniform_field(n_points, n_classes), np.random.default_rng(2)
+    placed = place_states(scan_curve(rng, field, 0.0, 4.0), 0.0, 4.0, spacing=1.2)
+    restrained = np.flatnonzero(placed.stiffness)
+    weak = restrained[len(restrained) // 2]
+    placed.stiffness[weak] *= 0.02
+    builder = StateBuilder()
+    builder.schedule([0, *builder.add(0, placed.part(slice(1, None)))])
+    states = builder.finish()
+    counts = np.full(len(states.betas), 16)
+    pool = draw_pool(rng, OneField(field), np.ones(1), states, counts, np.inf, None)
+    agreements = np.broadcast_to(pool.agreements[:, None], (len(pool.states), len(pool.betas)))
+    reweighting = reweight(pool, agreements, n_points * np.log(n_classes))
+    used = np.unique(pool.states[reweighting.draws])
+    assert set(range(len(pool.betas))) - set(used) == {weak}
+    estimates = reweighting.at(betas, pool.agreements)
+    off = np.abs(estimates.log_z[0] - uniform_log_partition(n_points, n_classes, betas))
+    assert (off < 4.0 * standard_error(estimates.log_z)).all()  # with its draws 0.6 to 1.5
 
 
 @pytest.mark.parametrize("beta", [-4.0, 1.0])

@@ -74,7 +74,13 @@ class ScaleRows(NamedTuple):
             )
             rows = rows_of(knots, estimates, self.agreements, self.rough)
         nodes = integrate(self.problem, self.rule, self.agreements, knots, estimates)
-        return PosteriorEstimate(self._replace(rows=rows), estimates, nodes, *reweighting[2:])
+        return PosteriorEstimate(
+            self._replace(rows=rows),
+            estimates,
+            nodes,
+            reweighting.bonds_from,
+            reweighting.is_connected,
+        )
 
 
 class PosteriorEstimate(NamedTuple):

@@ -112,12 +112,13 @@ def log_partition_curve(
     return log_z, error
 
 
-class _OneField(NamedTuple):
+class OneField(NamedTuple):
     """The same field at every scale."""
 
     field: LabelField
 
     def at(self, scale: float) -> LabelField:
+        """Return the field."""
         return self.field
 
 
@@ -132,7 +133,7 @@ class _CurveSampler:
         settings: CurveSettings = DEFAULTS,
     ) -> None:
         self.settings = settings
-        self.rng, self.betas, self.family = rng, betas, _OneField(field)
+        self.rng, self.betas, self.family = rng, betas, OneField(field)
         self.low, self.high = min(betas.min(), 0.0), max(betas.max(), 0.0)
         self.log_z_at_zero, *_ = moments_at_zero(field)
         self.rough = scan_curve(rng, field, self.low, self.high)

@@ -16,6 +16,9 @@ N_ESTIMATES = 1 + N_GROUPS + 2
 """From all draws, without each group, and from the forward and the backward visits alone."""
 
 _WORST_OVERLAP = 3.0  # times the error of overlapping states; without overlap it is hundreds
+_CONTRADICTION = 0.1  # divergence of the draws of a state; with two modes 0.2 to 5 were seen
+_BY_CHANCE = 8.0  # over the number of draws: at most 6 in 2,000 states with one mode
+_LEAST_WIDTH = 0.3  # of a restraint
 
 
 class Estimates(NamedTuple):
@@ -44,11 +47,13 @@ class Reweighting(NamedTuple):
 
     log_density: NDArray[np.float64]  # shape (M,)
     columns: NDArray[np.float64]  # shape (M, N_ESTIMATES)
+    draws: NDArray[np.int64]  # shape (M,): those of the pool that are used
     bonds_from: float  # the lowest beta with a BAR estimate; infinite for none
     is_connected: bool  # False where neighbouring states hardly overlap: no error can be trusted
 
     def at(self, betas: NDArray[np.float64], agreements: NDArray[np.float64]) -> Estimates:
-        """Estimate log z and E[S] at betas, from the agreements of the draws at the scale, (M,)."""
+        """Estimate log z and E[S] at betas, from the agreements of the whole pool at the scale."""
+        agreements = agreements[self.draws]
         terms = np.empty((len(betas), len(agreements)))
         log_largest, n_effective = np.empty((2, len(betas)))
         fill_weights(betas, agreements, self.log_density, terms, log_largest, n_effective)
@@ -62,6 +67,9 @@ class Reweighting(NamedTuple):
 
 def reweight(pool: Pool, agreements: NDArray[np.float64], log_z_at_zero: float) -> Reweighting:
     """Solve for log z of all states of a pool.
+
+    Restrained states whose draws contradict those of all others are left out: their restraint is
+    too weak, and leaves two modes, of which chains see one.
 
     Parameters
     ----------
@@ -80,11 +88,50 @@ def reweight(pool: Pool, agreements: NDArray[np.float64], log_z_at_zero: float) 
     )
     solution = make_mixture(log_potentials, counts, guess).solve(weights, bar.repeated(2))
     log_density = solution.log_densities[:, 0]
+    is_wrong = _contradicts_others(pool, agreements, log_potentials - log_density[:, None])
+    if is_wrong.any():
+        kept = np.flatnonzero(~is_wrong[pool.states])
+        rest = reweight(pool.without(is_wrong), agreements[kept][:, ~is_wrong], log_z_at_zero)
+        return rest._replace(draws=kept[rest.draws])
     columns = weights * np.exp(log_density[:, None] - solution.log_densities)
     bonds_from = float(pool.betas[bar.is_known].min(initial=np.inf))
     usual_error = n_states / np.sqrt(len(log_density))  # of a chain of overlapping states
     is_overlapping = bool(solution.independent_error < _WORST_OVERLAP * usual_error)
-    return Reweighting(log_density, columns, bonds_from, is_overlapping and solution.is_found)
+    is_connected = is_overlapping and solution.is_found
+    return Reweighting(log_density, columns, np.arange(len(columns)), bonds_from, is_connected)
+
+
+def _contradicts_others(
+    pool: Pool, agreements: NDArray[np.float64], log_ratios: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Tell which restrained states drew other agreements than reweighting gives them, shape (K,).
+
+    By the Kullback-Leibler divergence of the normals with the two means and variances; a part of
+    the width of the restraint is added to these, for labels that are nearly all the same.
+    `log_ratios`, shape (M, K), are log q of each state less the log density of the mixture.
+    """
+    restrained = np.flatnonzero(pool.stiffness)
+    log_ratios, agreements = log_ratios[:, restrained], agreements[:, restrained]
+    is_drawn = (pool.states[:, None] == restrained).astype(float)
+    ratios = np.exp(log_ratios - log_ratios.max(axis=0))
+    drawn, reweighted = (_moments(weights, agreements) for weights in (is_drawn, ratios))
+    least = _LEAST_WIDTH**2 / pool.stiffness[restrained]
+    ratio = (drawn[1] + least) / (reweighted[1] + least)
+    divergences = 0.5 * (
+        ratio - 1.0 - np.log(ratio) + (drawn[0] - reweighted[0]) ** 2 / (reweighted[1] + least)
+    )
+    contradicts = np.zeros(len(pool.stiffness), dtype=bool)
+    contradicts[restrained] = divergences > _CONTRADICTION + _BY_CHANCE / is_drawn.sum(axis=0)
+    return contradicts
+
+
+def _moments(
+    weights: NDArray[np.float64], values: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and variance of each column."""
+    totals = weights.sum(axis=0)
+    means = (weights * values).sum(axis=0) / totals
+    return means, (weights * (values - means) ** 2).sum(axis=0) / totals
 
 
 def _weights_of_parts(pool: Pool, n_states: int) -> NDArray[np.float64]:

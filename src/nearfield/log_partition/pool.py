@@ -74,17 +74,24 @@ class Pool(NamedTuple):
         """Append draws at other states; beta = 0 is one state for both."""
         n_more = len(self.betas) - 1
         states = np.where(other.states > 0, other.states + n_more, 0)
-        of_states = "betas", "scales", "stiffness", "centres", "log_highest"
         return self.extended(other._replace(states=states))._replace(
-            **{k: np.concatenate([getattr(self, k), getattr(other, k)[1:]]) for k in of_states}
+            **{k: np.concatenate([getattr(self, k), getattr(other, k)[1:]]) for k in _OF_STATES}
         )
 
     def extended(self, other: "Pool") -> "Pool":
         """Append draws at the same states."""
-        of_draws = Pool._fields[: Pool._fields.index("betas")]
         return self._replace(
-            **{k: np.concatenate([getattr(self, k), getattr(other, k)]) for k in of_draws}
+            **{k: np.concatenate([getattr(self, k), getattr(other, k)]) for k in _OF_DRAWS}
         )
+
+    def without(self, is_out: NDArray[np.bool_]) -> "Pool":
+        """Leave out some of the states, a mask of shape (K,), and their draws."""
+        kept = ~is_out[self.states]
+        part = self._replace(
+            **{k: getattr(self, k)[kept] for k in _OF_DRAWS},
+            **{k: getattr(self, k)[~is_out] for k in _OF_STATES},
+        )
+        return part._replace(states=(np.cumsum(~is_out) - 1)[part.states])
 
     def log_potentials(self, agreements: NDArray[np.float64]) -> NDArray[np.float64]:
         """Log q of all draws in all states, from agreements at the states' scales, (M, K)."""
@@ -94,6 +101,9 @@ class Pool(NamedTuple):
             off = agreements[:, restrained] - self.centres[restrained]
             log_q[:, restrained] -= 0.5 * self.stiffness[restrained] * off**2
         return log_q
+
+
+_OF_DRAWS, _OF_STATES = Pool._fields[:8], Pool._fields[8:]
 
 
 def draw_pool(
