@@ -2,7 +2,16 @@
 
 import numpy as np
 import pytest
-from uniform_fields import Case, Errors, blocks, log_partition, run, run_uniform, two_clusters
+from uniform_fields import (
+    Case,
+    Errors,
+    blocks,
+    log_partition,
+    noise,
+    run,
+    run_uniform,
+    two_clusters,
+)
 
 from nearfield.field import DistanceFamily
 from nearfield.field.enumeration import uniform_log_partition
@@ -17,6 +26,7 @@ LONG_CASES = [
     for share in (1.0 / n_classes, 0.6, 0.8, 0.85, 0.97, None)
 ]
 LINKED = [(60, 3, 0.8, 0.05), (60, 3, 0.8, 0.3)]
+NOISE = [Case(100, 10, 0.88), Case(150, 5, 0.8), Case(60, 10, 0.6)]
 BLOCKS = [(2, Case(60, 10, 0.85)), (4, Case(30, 5, 0.8))]
 
 
@@ -49,6 +59,11 @@ def test_log_z_of_fields_without_links_adds():
 
 def test_two_tight_clusters_with_few_links_are_exact():
     family, labels, priors, exact = two_clusters(24, 3, 0.8, 0.05)
+    assert_exact(run(family, labels, exact, 0, priors))
+
+
+def test_features_of_noise_agree_with_a_curve():
+    family, labels, priors, exact = noise(Case(40, 10, 0.85), n_curves=2)
     assert_exact(run(family, labels, exact, 0, priors))
 
 
@@ -95,4 +110,11 @@ def test_clusters_with_links_are_exact_over_seeds(settings):
 @pytest.mark.parametrize("settings", BLOCKS, ids=str)
 def test_fields_without_links_are_exact_over_seeds(settings):
     family, labels, priors, exact = blocks(*settings)
+    assert_exact_over_seeds([run(family, labels, exact, seed, priors) for seed in range(20)])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", NOISE, ids=str)
+def test_features_of_noise_agree_with_long_curves_over_seeds(case):
+    family, labels, priors, exact = noise(case)
     assert_exact_over_seeds([run(family, labels, exact, seed, priors) for seed in range(20)])

@@ -12,11 +12,14 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 from scipy import stats
+from scipy.interpolate import CubicSpline
 from scipy.special import gammaln
 from sklearn.exceptions import ConvergenceWarning
 
+from nearfield.distances import distance_matrix
 from nearfield.field import DistanceFamily
 from nearfield.inference import PathSampling, Priors
+from nearfield.log_partition import log_partition_curve
 
 PRIORS = Priors(stats.halfnorm(scale=50.0), stats.uniform(0.0, 100.0))
 
@@ -221,6 +224,28 @@ def blocks(n_blocks, case: Case):
 
     family = DistanceFamily(distances, "gaussian", case.n_classes)
     return family, np.tile(one, n_blocks), PRIORS, moments_of(log_density)
+
+
+def noise(case: Case, n_features=10, sigma=2.0, n_curves=8):
+    """Make features of noise, the labels of a case, and the posterior by long curves of log z.
+
+    The mean of independent curves, each to 0.02, and a spline between their betas; the prior of
+    sigma is as good as a point.
+    """
+    points = np.random.default_rng(0).normal(size=(case.n_points, n_features))
+    family = DistanceFamily(distance_matrix(points), "gaussian", case.n_classes)
+    labels, priors = case.labels(), Priors(PRIORS.beta, stats.uniform(sigma, 1e-6))
+    field = family.at(sigma)
+    betas = np.linspace(0.0, 8.0, 161)
+    curves = [
+        log_partition_curve(seed, field, betas, target_error=0.02)[0] for seed in range(n_curves)
+    ]
+    log_z = CubicSpline(betas, np.mean(curves, axis=0))
+
+    def log_density(at):
+        return at * field.agreement(labels) - log_z(at) + priors.log_beta(at)
+
+    return family, labels, priors, moments_of(log_density, highest=8.0)
 
 
 def run(family, labels, exact: Exact, seed, priors=PRIORS, engine=None) -> Errors:

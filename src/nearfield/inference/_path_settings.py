@@ -66,8 +66,9 @@ class PathSettings:
     nodes_a_panel, n_fine : int
         Of Gauss-Legendre over log sigma; points between two scales to find the edges of panels.
     max_cells, widest_cell : int, float
-        Cells of the radius kernel: so many steps of the field are kept, and in log sigma none is
-        wider.
+        Cells of the radius kernel: half as many steps of the field are kept, all of them up to 45
+        points, and in log sigma no cell is wider. With 250 cells log evidences of the reference
+        posteriors were off by up to 0.2.
     min_effective : float
         Effective draws that log z must rest on wherever the log mass of a node is within `heavy`
         of the largest: the jackknife is of no use with fewer.
@@ -125,7 +126,7 @@ class PathSettings:
     lowest: float = 30.0
     nodes_a_panel: int = 4
     n_fine: int = 40
-    max_cells: int = 250
+    max_cells: int = 2_000
     widest_cell: float = 0.1
     min_effective: float = 40.0
     heavy: float = 4.0

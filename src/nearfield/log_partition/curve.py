@@ -153,8 +153,9 @@ class _CurveSampler:
             estimates = reweighting.at(self.betas, agreements)
             worst = float(standard_error(estimates.log_z).max())
             is_covered = estimates.n_effective.min() >= settings.min_effective
+            is_known = is_covered and reweighting.is_connected and worst <= target_error
             n_left = settings.max_draws - len(pool.states)
-            if (worst <= target_error and is_covered) or n_left <= 0:
+            if is_known or n_left <= 0:
                 return estimates
             growth = np.clip((1.1 * worst / target_error) ** 2, 1.5, settings.largest_growth)
             n_most = max(n_left * n_visit // len(pool.states), 1)

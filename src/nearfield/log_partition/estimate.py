@@ -86,7 +86,7 @@ def reweight(pool: Pool, agreements: NDArray[np.float64], log_z_at_zero: float) 
     bar = bar_estimates(
         pool.states, pool.groups, pool.conditional, pool.free, pool.log_highest, N_GROUPS
     )
-    solution = make_mixture(log_potentials, counts, guess).solve(weights, bar.repeated(2))
+    solution = make_mixture(log_potentials, pool.states, guess).solve(weights, bar.repeated(2))
     log_density = solution.log_densities[:, 0]
     is_wrong = _contradicts_others(pool, agreements, log_potentials - log_density[:, None])
     if is_wrong.any():

@@ -25,9 +25,10 @@ _MAX_STEPS = 100
 _MAX_STEP = 3.0  # in log z
 _TOLERANCE = 1e-4  # of the draws, that a state may have too many or too few at first
 _RIDGE = 1e-9
-_MAX_CORRECTIONS = 50
+_MAX_CORRECTIONS = 30  # 4 to 13 are usual
 _CORRECTED = 1e-4  # in log z
 _SLOW = 0.3  # a step that is longer than so much of the last one
+_LEAST_GAIN = 0.2  # of a step: a whole one must leave less than 0.8 of what was left before
 _LEAST_LEFT = 0.1  # of the draws of a state, at least
 _LEAST_VARIANCE = 20.0  # of a BAR estimate, times the draws at its state
 
@@ -43,6 +44,7 @@ class Mixture:
     counts: NDArray[np.float64]  # shape (K,)
     offsets: NDArray[np.float64]  # shape (M,)
     guess: NDArray[np.float64]  # shape (K,)
+    some: NDArray[np.int64]  # draws that are enough for a rough answer
 
     def solve(self, weights: NDArray[np.float64], bar: BarEstimates | None = None) -> "Solution":
         r"""Find log z of all states, for each column of weights of the draws, shape (M, C).
@@ -64,17 +66,12 @@ class Mixture:
                 return solution
         return self._corrected(first, weights, _no_penalty(len(first)))
 
-    @property
-    def _some(self) -> slice:
-        """Draws that are enough for a rough answer."""
-        return slice(None, None, max(len(self.ratios) // _N_FIRST, 1))
-
     def _corrected(self, first: Floats, weights: Floats, penalty: "_Penalty") -> "Solution":
         """Go from log z for some of the draws to that for all."""
         parts = weights.sum(axis=0) / self.counts.sum()
         shifts = np.repeat(first[:, None], weights.shape[1], axis=1)
         factor, is_found = None, False
-        last, damping = np.inf, np.ones(weights.shape[1])
+        last, taken, damping = np.full((3, weights.shape[1]), [[np.inf], [0.0], [1.0]])
         for _ in range(_MAX_CORRECTIONS):
             counts = penalty.counts(self.counts, shifts)
             inverse = np.exp(-shifts) * (counts / self.counts[:, None])
@@ -83,8 +80,8 @@ class Mixture:
             if not np.isfinite(excess).all():
                 break
             if factor is None:
-                mixed = self.ratios[self._some] * inverse[:, 0]
-                some_weights = weights[self._some, 0]
+                mixed = self.ratios[self.some] * inverse[:, 0]
+                some_weights = weights[self.some, 0]
                 some_weights = some_weights * (counts[:, 0].sum() / some_weights.sum())
                 factor = lu_factor(penalty.curvature(mixed, some_weights, counts[:, 0]))
             steps = lu_solve(factor, excess[1:]) / parts
@@ -92,10 +89,12 @@ class Mixture:
             is_found = bool(largest.max() <= _CORRECTED)
             if is_found:
                 break
-            damping = np.where(largest > 0.8 * last, 0.5 * damping, np.minimum(2.0 * damping, 1.0))
+            is_slow = largest > (1.0 - _LEAST_GAIN * taken) * last
+            damping = np.where(is_slow, 0.5 * damping, np.minimum(2.0 * damping, 1.0))
             if largest.max() > _SLOW * np.max(last):
                 factor = None  # by now a better one is known
-            shifts[1:] += steps * (damping / np.maximum(largest, 1.0))
+            taken = damping / np.maximum(largest, 1.0)
+            shifts[1:] += steps * taken
             last = largest
         log_densities = self.offsets[:, None] + np.log(sums) + np.log(parts)
         independent_error = self._independent_error(shifts[:, 0])
@@ -106,14 +105,14 @@ class Mixture:
 
         It is large where neighbouring states hardly overlap, which no jackknife shows.
         """
-        ratios = self.ratios[self._some]
+        ratios = self.ratios[self.some]
         totals, products = _moments(ratios * np.exp(-shift), np.ones(len(ratios)))
         variances = np.diag(np.linalg.inv(_hessian(totals, products))) if len(shift) > 1 else 0.0
         return float(np.sqrt(np.max(variances) * len(ratios) / len(self.ratios)))
 
     def _first_shift(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Solve for some of the draws, from anywhere."""
-        ratios, weights = self.ratios[self._some], weights[self._some]
+        ratios, weights = self.ratios[self.some], weights[self.some]
         counts = self.counts * (weights.sum() / self.counts.sum())
         shift = np.zeros(len(counts))
         value = _objective(ratios, counts, weights, shift)
@@ -215,7 +214,7 @@ def _objective(ratios: Floats, counts: Floats, weights: Floats, shift: Floats) -
 
 
 def make_mixture(
-    log_potentials: NDArray[np.float64], counts: NDArray[np.float64], guess: NDArray[np.float64]
+    log_potentials: NDArray[np.float64], states: NDArray[np.int64], guess: NDArray[np.float64]
 ) -> Mixture:
     """Prepare the mixture.
 
@@ -223,12 +222,15 @@ def make_mixture(
     ----------
     log_potentials : ndarray, shape (M, K)
         Of each draw in each state.
-    counts : ndarray, shape (K,)
-        How many of the draws are of each state.
+    states : ndarray, shape (M,)
+        Where each was drawn. A rough answer needs the same share of the draws of every state:
+        too many here and too few there add up to nats along a path of dozens of states.
     guess : ndarray, shape (K,)
         Log z of each state, roughly; exact for the first.
     """
+    counts = np.bincount(states, minlength=len(guess)).astype(float)
+    some = np.argsort(states, kind="stable")[:: max(len(states) // _N_FIRST, 1)]
     log_ratios = log_potentials + (np.log(counts) - guess)
     offsets = log_ratios.max(axis=1)
     log_ratios -= offsets[:, None]
-    return Mixture(np.exp(log_ratios, out=log_ratios), counts, offsets, guess)
+    return Mixture(np.exp(log_ratios, out=log_ratios), counts, offsets, guess, some)
