@@ -75,12 +75,14 @@ sphinx_gallery_conf = {
     "doc_module": ("nearfield",),
     "backreferences_dir": "reference/generated/used_in",
     "inspect_global_variables": False,
+    "capture_repr": (),  # what is to be shown is printed or drawn
 }
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"nearfield {version}"
 html_static_path = ["_static"]
 html_css_files = ["manual.css"]
+html_js_files = ["wide_figures.js"]
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
