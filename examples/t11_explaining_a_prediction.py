@@ -49,10 +49,8 @@ ExplanationDisplay.from_estimator(model, fragment)
 # %%
 # What would change the answer: values of a training fragment of the second class.
 
-names = glass.feature_names
 if why.change is not None:
-    values = {names[feature]: value for feature, value in why.change.values}
-    print(f"{why.first} would be {why.change.label} with {values}")
+    print(f"{why.first} would be {why.change.label} with {dict(why.change.values)}")
 
 # %%
 # ``why.to_dict()`` is ready for JSON, ``why.to_frame()`` is a data frame; on the command line,
