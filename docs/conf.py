@@ -93,7 +93,13 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {  # the tables of the benchmarks take the whole width
+        "**": ["page-toc"],
+        "benchmark": [],
+        "benchmark_large": [],
+        "benchmark_spectra": [],
+        "benchmark_tables": [],
+    },
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
