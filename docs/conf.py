@@ -39,6 +39,7 @@ myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 # Reference
+toc_object_entries_show_parents = "hide"
 autosummary_generate = True
 autodoc_typehints = "none"  # the docstrings state types and shapes
 numpydoc_show_class_members = False
@@ -75,12 +76,14 @@ sphinx_gallery_conf = {
     "doc_module": ("nearfield",),
     "backreferences_dir": "reference/generated/used_in",
     "inspect_global_variables": False,
+    "capture_repr": (),  # what is to be shown is printed or drawn
 }
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"nearfield {version}"
 html_static_path = ["_static"]
 html_css_files = ["manual.css"]
+html_js_files = ["wide_figures.js"]
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
@@ -91,7 +94,13 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {  # the tables of the benchmarks take the whole width
+        "**": ["page-toc"],
+        "benchmark": [],
+        "benchmark_large": [],
+        "benchmark_spectra": [],
+        "benchmark_tables": [],
+    },
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }

@@ -37,14 +37,14 @@ print(model.summary().round(2).to_string(index=False))
 # %%
 # ``predict_proba`` averages over these estimators and over the posterior of their parameters, and
 # ``predict_proba_interval`` says how much each probability varies with the parameters. The figure
-# has one column for each test sample, most certain first: the probability of the predicted class
-# with its 95% interval, and a cross where the class is wrong.
+# has a column for each of the 50 least certain test samples: the probability of the predicted
+# class with its 95% interval, and a cross where the class is wrong.
 
 probabilities = model.predict_proba(X[test])
 lower, upper = model.predict_proba_interval(X[test])
 top = probabilities.argmax(axis=1)
 is_right = model.classes_[top] == y[test]
-order = np.argsort(-probabilities.max(axis=1))
+order = np.argsort(-probabilities.max(axis=1))[-50:]
 rows = np.arange(len(order))
 columns = top[order]
 
@@ -65,15 +65,15 @@ ax.scatter(
 for name, color in zip(model.classes_, colors, strict=True):
     ax.scatter([], [], color=color, label=name)
 ax.set(
-    xlabel="test sample, most certain first",
+    xlabel="the 50 least certain of 133 test samples",
     ylabel="probability of the predicted class",
     ylim=(0.3, 1.02),
 )
 ax.legend(loc="lower left")
 
 # %%
-# Most samples are certain, and the mistakes are among the least certain. The ones to measure
-# again:
+# All mistakes are among these 50, and where the class is uncertain the interval is wide. The
+# samples to measure again:
 
 for i in np.flatnonzero(probabilities.max(axis=1) < 0.8)[:5]:
     shown = ", ".join(

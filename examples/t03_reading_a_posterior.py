@@ -3,7 +3,8 @@ Reading a posterior
 ===================
 
 For statisticians: the posterior of beta and sigma by path sampling and by the exchange algorithm,
-its evidence, and a posterior predictive check. The data are 38 irises of three species.
+its evidence, and a posterior predictive check. The data are 38 irises of three species. The export
+to ArviZ needs ``pip install "nearfield[arviz]"``.
 """
 
 # %%
@@ -44,7 +45,7 @@ print(exchange.posterior_.summary().round(3)[columns])
 beta, sigma = exchange.posterior_.sample(1_000, np.random.default_rng(0))
 display = PosteriorDisplay.from_estimator(path)
 display.ax_.scatter(beta, sigma, s=4, color="black", alpha=0.4, label="exchange, 1,000 draws")
-display.ax_.legend()
+display.ax_.legend(markerscale=2)
 display.ax_.set_title("Path sampling and exchange, 38 irises")
 
 # %%
@@ -63,5 +64,9 @@ figure, ax = plt.subplots(figsize=(6, 3.4), layout="constrained")
 bins = np.linspace(0, len(train), 26)
 ax.hist(check.replicated, bins, alpha=0.6, color="#0072B2", label="replicated labels")
 ax.hist(check.observed, bins, alpha=0.6, color="#E69F00", label="observed labels")
-ax.set(xlabel="agreement S(y)", ylabel="posterior draws", title=f"p = {check.p_value:.2f}")
+ax.set(
+    xlabel="agreement S(y)",
+    ylabel="posterior draws",
+    title=f"Posterior predictive check: p = {check.p_value:.2f}",
+)
 ax.legend()

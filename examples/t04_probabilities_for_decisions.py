@@ -44,7 +44,8 @@ figure, axes = plt.subplots(1, 3, figsize=(10.5, 3.9), layout="constrained", sha
 for ax, (name, predicted) in zip(axes, probabilities.items(), strict=True):
     ReliabilityDisplay.from_predictions(truth, predicted, name=name, ax=ax)
     error = expected_calibration_error(truth, predicted)
-    ax.set_title(f"{name}: calibration error {error:.3f}")
+    ax.set(title=f"{name}: calibration error {error:.3f}", xlim=(0.45, 1.0), ylim=(0.45, 1.0))
+    ax.get_legend().remove()
 
 # %%
 # Suppose that a missed case costs ten times as much as a needless examination. The best rule

@@ -2,8 +2,8 @@
 Categories and missing values
 =============================
 
-Tables as people have them: numbers, text, ordered grades and holes in one data frame. No encoding
-and no imputation is needed.
+Tables as people have them: numbers, text, ordered grades and missing values in one data frame.
+Neither encoding nor imputation is needed.
 """
 
 # %%
@@ -75,7 +75,7 @@ stages, probabilities = ["all known"], [model.predict_proba(case)[0]]
 for column in ("biomarker", "blood", "grade"):
     case = case.copy()
     case[column] = pd.NA if column == "grade" else np.nan
-    stages.append(f"without {column}")
+    stages.append(f"{'and' if len(stages) > 1 else ''} without {column}".strip())
     probabilities.append(model.predict_proba(case)[0])
 
 figure, ax = plt.subplots(figsize=(7, 3), layout="constrained")

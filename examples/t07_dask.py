@@ -4,7 +4,8 @@ Training points on a cluster
 
 ``nearfield.dask`` fits the same models to Dask arrays and frames whose rows are spread over
 workers. Answers equal those of one machine. The example uses threads of this process as the
-cluster; a ``distributed.Client`` needs no other code.
+cluster; a ``distributed.Client`` needs no other code. Install
+``"nearfield[dask,plot]"`` for it.
 """
 
 # %%

@@ -16,12 +16,13 @@ from nearfield import DistanceNeighborsClassifier
 from nearfield.datasets import load_glass, stratified_split
 from nearfield.plotting import ExplanationDisplay, InfluenceDisplay
 
-glass = load_glass()
+glass = load_glass(as_frame=True)
 X, y = glass.data, glass.target_names[glass.target]
 train, test = stratified_split(y, 0.5, random_state=1)
-model = DistanceNeighborsClassifier("gaussian", random_state=0).fit(X[train], y[train])
-probabilities = model.predict_proba(X[test])
+model = DistanceNeighborsClassifier("gaussian", random_state=0).fit(X.iloc[train], y[train])
+probabilities = model.predict_proba(X.iloc[test])
 least_sure = int(np.argmin(np.abs(np.diff(np.sort(probabilities, axis=1)[:, -2:]).ravel())))
+fragment = X.iloc[[test[least_sure]]]
 print(
     {
         str(name): round(float(p), 2)
@@ -33,25 +34,23 @@ print(
 # The bars are posterior means of beta times the coupling. Their sum over a class is its score;
 # the difference of two sums is the log odds.
 
-InfluenceDisplay.from_estimator(model, X[test][[least_sure]], n_points=10)
+InfluenceDisplay.from_estimator(model, fragment, n_points=10)
 
 # %%
 # ``explain`` gives the same samples, and the features that decided between the two most probable
 # classes: the share of each in the log odds, beside those of a mean fragment.
 
-why = model.explain(X[test][[least_sure]])[0]
+why = model.explain(fragment)[0]
 for sample in why.samples[:3]:
     print(f"training fragment {train[sample.row]} ({sample.label}): {sample.influence:.2f}")
 
-ExplanationDisplay.from_estimator(model, X[test][[least_sure]])
+ExplanationDisplay.from_estimator(model, fragment)
 
 # %%
 # What would change the answer: values of a training fragment of the second class.
 
-names = glass.feature_names
 if why.change is not None:
-    values = {names[feature]: value for feature, value in why.change.values}
-    print(f"{why.first} would be {why.change.label} with {values}")
+    print(f"{why.first} would be {why.change.label} with {dict(why.change.values)}")
 
 # %%
 # ``why.to_dict()`` is ready for JSON, ``why.to_frame()`` is a data frame; on the command line,

@@ -39,13 +39,19 @@ figure, ax = plt.subplots(figsize=(5.6, 4.4), layout="constrained")
 for (name, model), color in zip(models.items(), ("#D55E00", "#0072B2"), strict=True):
     probability = model.fit(X, y).predict_proba(X_used)[:, 1]
     print(f"{name}: mean probability of a case {probability.mean():.3f}; cases {y_used.mean():.3f}")
-    edges = np.unique(np.quantile(probability, np.linspace(0, 1, 13)))
+    edges = np.unique(np.quantile(probability, np.linspace(0, 1, 9)))
     which = np.clip(np.digitize(probability, edges) - 1, 0, len(edges) - 2)
     said = [probability[which == b].mean() for b in range(len(edges) - 1)]
     seen = [y_used[which == b].mean() for b in range(len(edges) - 1)]
-    ax.plot(said, seen, "o-", color=color, label=name)
-ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, zorder=0)
-ax.set(xlabel="probability of a case", ylabel="share of cases", title="10,000 people, 2% cases")
+    ax.loglog(said, seen, "o-", color=color, label=name)
+ax.loglog([1e-3, 1], [1e-3, 1], color="0.6", linewidth=1, zorder=0)
+ax.set(
+    xlabel="probability of a case, mean of a bin",
+    ylabel="share of cases in the bin",
+    title="10,000 people, 2% cases",
+    xlim=(1e-3, 1),
+    ylim=(1e-3, 1),
+)
 ax.legend()
 
 # %%

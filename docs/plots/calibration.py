@@ -25,3 +25,4 @@ for ax, (name, method) in zip(axes, methods.items(), strict=True):
     error = expected_calibration_error(truth, probabilities)
     ReliabilityDisplay.from_predictions(truth, probabilities, name=name, ax=ax)
     ax.set_title(f"{name}\ncalibration error {error:.3f}")
+    ax.get_legend().remove()

@@ -23,6 +23,7 @@ axes[0].set_title("Which class, and how probable")
 ClassMapDisplay.from_estimator(model, region, response="entropy", ax=axes[1]).add_points(X, y)
 axes[1].get_legend().remove()
 axes[1].set_title("How uncertain the class is")
+figure.axes[-1].set_ylabel("0: certain, 1: equally probable")
 
 xs, ys = (np.linspace(*axes[0].get_xlim(), 90), np.linspace(*axes[0].get_ylim(), 90))
 grid = np.stack([axis.ravel() for axis in np.meshgrid(xs, ys)], axis=1)

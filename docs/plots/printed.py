@@ -30,3 +30,6 @@ ReliabilityDisplay.from_predictions(truth, joint, name="joint", ax=middle)
 ReliabilityDisplay.from_predictions(truth, printed, name="printed", ax=right)
 middle.set_title("Joint: near the diagonal")
 right.set_title("Printed: not sure enough")
+for ax in (middle, right):
+    ax.set(xlim=(0.45, 1.0), ylim=(0.45, 1.0))
+    ax.get_legend().remove()

@@ -15,7 +15,7 @@ for n_classes, color in zip((2, 3, 10), ("#0072B2", "#E69F00", "#D55E00"), stric
     left.plot(betas, agreement / N_POINTS, color=color, label=f"{n_classes} classes")
 critical = betas[np.argmax(np.gradient(agreement))]  # of ten classes
 left.axvline(critical, color="0.5", linestyle=":", linewidth=1)
-left.set(xlabel="beta", ylabel="mean agreement a point", title="The average jumps at a transition")
+left.set(xlabel="beta", ylabel="mean agreement per point", title="The mean jumps at a transition")
 left.legend()
 
 field = LabelField.from_weights((1.0 - np.eye(N_POINTS)) / (N_POINTS - 1), 10)

@@ -13,7 +13,7 @@ distances = distance_matrix(points)
 center = 33
 panels = {"gaussian": 0.35, "radius": 0.6, "exponential": 4.0}
 
-figure, axes = plt.subplots(1, 3, figsize=(7.8, 2.7), layout="constrained", sharey=True)
+figure, axes = plt.subplots(1, 3, figsize=(7.8, 2.3), layout="constrained", sharey=True)
 for ax, (kernel, sigma) in zip(axes, panels.items(), strict=True):
     weights = kernel_weights(distances, kernel, sigma)[center]
     lines = [[points[center], other] for other in points]

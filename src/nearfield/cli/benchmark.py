@@ -52,7 +52,7 @@ def benchmark(
     """Compare the recommended classifier with its peers on data sets of four kinds.
 
     Error, log loss, Brier score, calibration error and time over stratified splits. A run that was
-    stopped goes on where it was.
+    stopped continues where it was.
 
     Example: nearfield benchmark --quick
     """

@@ -52,7 +52,7 @@ class_weight, class_prior, n_folds, concentration, n_jobs, random_state
     feature_names_in_ : ndarray, shape (n_features_in_,)
         Where X is a frame.
     weights_, log_scores_, power_transform_, preprocess_
-        As those of `nearfield.NearfieldClassifier`; ``summary()`` describes the candidates.
+        As those of `nearfield.NearfieldClassifier`; ``summary()`` describes the estimators.
 
     Examples
     --------

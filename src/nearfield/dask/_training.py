@@ -163,7 +163,7 @@ def _checked_classes(block: Any) -> NDArray[Any]:
     if len(values) and type_of_target(values, "y") not in ("binary", "multiclass"):
         raise ValueError(
             f"Unknown label type: expected classes in y; got values that are "
-            f"{type_of_target(values, 'y')}. Give whole numbers, text or truth values."
+            f"{type_of_target(values, 'y')}. Give whole numbers, text or booleans."
         )
     return values
 

@@ -127,7 +127,7 @@ def _read(name: Any, series: pd.Series) -> RawColumn:
 
 
 def _read_objects(name: Any, series: pd.Series) -> RawColumn:
-    """Read objects by what they are: numbers, truth values or text."""
+    """Read objects by what they are: numbers, booleans or text."""
     present = series.dropna()
     if all(isinstance(value, bool | np.bool_) for value in present):
         return RawColumn(name, BOOLEAN, _floats(series))
@@ -138,7 +138,7 @@ def _read_objects(name: Any, series: pd.Series) -> RawColumn:
     if not all(isinstance(value, str | Real) for value in present):
         odd = next(value for value in present if not isinstance(value, str | Real))
         raise TypeError(
-            f"Expected numbers, truth values or text in column {name!r}; a feature argument must "
+            f"Expected numbers, booleans or text in column {name!r}; a feature argument must "
             f"be a string or a number, got {type(odd).__name__}. Drop the column."
         )
     is_missing = series.isna().to_numpy()

@@ -136,7 +136,7 @@ class ColumnCode:
         return np.array([known.get(value, -1) for value in as_text(column)], dtype=np.int64)
 
     def numbers(self, column: RawColumn) -> NDArray[np.float64]:
-        """Give numbers, truth values as 0 and 1, or the ranks of ordered levels."""
+        """Give numbers, booleans as 0 and 1, or the ranks of ordered levels."""
         if self.kind != ORDERED:
             return as_numbers(column)
         codes = self.codes(column)
@@ -185,7 +185,7 @@ class ColumnCode:
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode a table as points between which Euclidean distances are meaningful.
 
-    Takes data frames of pandas and polars and arrays, with numbers, truth values, ordered and
+    Takes data frames of pandas and polars and arrays, with numbers, booleans, ordered and
     unordered categories, text of few values, and missing values.
 
     Parameters

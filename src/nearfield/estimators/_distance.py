@@ -26,9 +26,9 @@ class DistanceNeighborsClassifier(FieldClassifier):
     Parameters
     ----------
     kernel : {"gaussian", "radius", "exponential"} or callable
-        How the weight of a neighbour falls off with its distance: as
-        :math:`\exp(-d^2/2\sigma^2)` (d-nn1), not at all within a radius sigma and next to all
-        beyond it (d-nn2), or as :math:`\exp(-d \sigma)` (d-nn3). A function of
+        The weight of a neighbour at distance d, up to a factor:
+        :math:`\exp(-d^2/2\sigma^2)` (d-nn1), one within a radius sigma and almost zero beyond
+        it (d-nn2), or :math:`\exp(-d \sigma)` (d-nn3). A function of
         (distances, sigma) gives the log of a kernel of one's own, element by element; it should
         change smoothly with sigma, a length. All points then count as neighbours, and a model
         file cannot hold the function.
@@ -40,9 +40,9 @@ class DistanceNeighborsClassifier(FieldClassifier):
     metric_params : dict, optional
         Further arguments of the metric.
     standardize : bool
-        Whether to divide each feature by its standard deviation, after taking off its mean, both
-        of the training points. A constant feature then carries no distance. Sparse features, and
-        those that the metric reads as truth values, counts, histograms, angles or directions
+        Whether to subtract from each feature its mean over the training points and divide it by
+        its standard deviation. Constant features then have no effect. Sparse features, and
+        those that the metric reads as booleans, counts, histograms, angles or directions
         (cosine), stay as they are; learned metrics always have them standardized.
     categorical_features : "from_dtype", None or array-like
         Which columns are categories: those whose type says so, and text; none; or a mask,

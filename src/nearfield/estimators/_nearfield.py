@@ -33,26 +33,26 @@ from nearfield.prediction import check_class_prior, map_chunks, multiply_odds
 from nearfield.prediction.mixture import Mixture
 from nearfield.spectra import SpectraRecipes
 
-_LEAST_WEIGHT = 0.01  # what a estimator must have to be asked at all
+_LEAST_WEIGHT = 0.01  # estimators with less do not predict
 
 
 class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifier):
     r"""Bayesian nearest-neighbour classification that needs no settings.
 
-    Every kernel with every metric is a candidate, a label field over the training points; the
-    probabilities of the estimators are averaged,
+    A distance nearest neighbour model is fitted with every kernel and metric, and the class
+    probabilities of these estimators are averaged,
 
     .. math:: p(y^* = g) = \sum_k w_k\, p_k(y^* = g)
 
-    In every fold the metrics are learned anew, without the points held out. These give, for each
-    candidate, the posterior of beta and sigma (a pseudolikelihood in which no label was seen by
-    the metric that explains it) and the densities by which the weights are chosen.
+    Metrics are learned in cross-validation folds. The held-out labels give each estimator's
+    posterior of beta and sigma, by a pseudolikelihood in which no label was used to learn the
+    metric that explains it, and the weights (stacking).
 
-    With more than 2,000 points, metrics are learned from at most 2,000 of them. The labels of
-    1,000 others, given 1,000 more, choose the candidates: those with a weight of 0.1 or more, at
-    most three. These are fitted on the k-nearest-neighbour graph of all points: the labels of up
-    to 2,000 points that no metric was learned from, each given all other labels, tell k, beta and
-    sigma, and weigh the candidates. Those with a weight below 0.05 are dropped.
+    With more than 2,000 points, metrics are learned from at most 2,000 of them, and 1,000 other
+    labels, given 1,000 more, choose at most three estimators with a weight of at least 0.1. These
+    are fitted on the k-nearest-neighbour graph of all points. Up to 2,000 labels that no metric
+    was learned from, each given all other labels, determine k, beta, sigma and the weights.
+    Estimators with a weight below 0.05 are dropped.
 
     Parameters
     ----------
@@ -68,8 +68,8 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         shrinkage of the metrics is then at most 0.1. Not for tables with categories or missing
         values, or fewer than 20 columns.
     power_transform : bool
-        Whether features go through `nearfield.distances.PowerTransform` first: a power each,
-        which takes their skewness, chosen without labels, from at most 10,000 points. Not done
+        Whether features go through `nearfield.distances.PowerTransform` first: a power for each,
+        which reduces skewness, chosen without labels from at most 10,000 points. Not done
         with spectra, or with as many features as points, where the powers would be noise.
     categorical_features : "from_dtype", None or array-like
         Which columns are categories: those whose type says so, and text; none; or a mask,
@@ -78,7 +78,7 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
     averaging : {"stacking", "evidence"}
         How estimators are weighed: by their densities of held-out labels, or as in Bayesian model
         averaging by their evidence, from path sampling. The evidence takes a learned metric as
-        given, and so favours it; it costs seconds to minutes a candidate.
+        given, and so favours it; it costs seconds to minutes an estimator.
     fit_intercept : bool
         Whether each estimator has class intercepts, fitted to its held-out labels. Not with more
         than 2,000 points.
@@ -92,10 +92,10 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         ratio. Read when predicting: ``set_params`` changes it without a new fit.
     n_folds : int, optional
         10 by default, 5 from 100 points on. Folds are drawn 8 times up to 100 points, 4 times up
-        to 250 and twice up to 500, and what they say is averaged.
+        to 250 and twice up to 500, and the results are averaged.
     concentration : float
-        How much the weights are drawn together: each estimator has a Dirichlet parameter of one
-        plus this.
+        How strongly the weights are shrunk towards equal ones: each estimator has a Dirichlet
+        parameter of one plus this.
     n_jobs : int, optional
         Parallel threads; no result depends on it.
     random_state : int, RandomState, Generator or None
@@ -111,8 +111,8 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         As in `DistanceNeighborsClassifier`.
     estimators_ : list of DistanceNeighborsClassifier
         Those with a weight of 0.01 or more, fitted on the normalized features.
-    weights_ : ndarray, shape (n_candidates,)
-    log_scores_ : ndarray, shape (n_candidates,)
+    weights_ : ndarray, shape (n_estimators,)
+    log_scores_ : ndarray, shape (n_estimators,)
         The mean log density of held-out labels, or the log evidence.
     power_transform_ : PowerTransform or None
         What the features go through first.
@@ -140,6 +140,15 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
     >>> model = NearfieldClassifier(random_state=0).fit(X[train], y[train])
     >>> model.score(X[test], y[test]) > 0.95
     True
+    >>> model.predict_proba(X[test[:1]]).round(2)
+    array([[1., 0., 0.]])
+
+    The classes that cannot be excluded, a decision, and one for values unlike any training point:
+
+    >>> model.predict_set(X[test[:1]], coverage=0.9)
+    array([[ True, False, False]])
+    >>> model.decide(X[test[:1]]), model.decide(3 * X[test[:1]])
+    (array([0], dtype=object), array(['none'], dtype=object))
     """
 
     metric = "euclidean"  # how features are read: dense or sparse numbers, or tables

@@ -30,7 +30,7 @@ class LabelField:
     n_classes : int
         G, at least 2.
     external_field : ndarray, shape (G,)
-        alpha: how much each class is favoured before any neighbour speaks; zeros for not at all.
+        alpha: class intercepts, the log odds of the classes without neighbours; zeros for none.
 
     Examples
     --------

@@ -121,7 +121,7 @@ def exponential_excess(distances: ArrayLike) -> Excess:
 
 
 def knn_weights(distances: ArrayLike, k: int) -> NDArray[np.float64]:
-    r"""Weigh the k nearest neighbours alike, and nobody else.
+    r"""Weigh the k nearest neighbours alike, and no other points.
 
     .. math:: w_{ij} = 1/k \text{ if } j \text{ is one of the } k \text{ nearest of } i
 

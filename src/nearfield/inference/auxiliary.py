@@ -116,7 +116,7 @@ class AuxiliaryVariable(Engine):
     n_chains : int
         Chains from dispersed starts.
     checkpoint : str or path, optional
-        A file to save the run to now and then, and to go on from if it is there.
+        File that the run is saved to at intervals, and resumed from if it exists.
 
     Examples
     --------

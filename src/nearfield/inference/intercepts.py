@@ -1,6 +1,6 @@
 """Class intercepts: an external field that fits classes of unequal size.
 
-With alpha = 0 the field favours no class before any neighbour speaks. Where the classes have very
+With alpha = 0 the field favours no class before neighbours are counted. Where the classes have very
 different sizes, intercepts fitted by pseudolikelihood make up for that.
 """
 

@@ -26,7 +26,7 @@ _VERSION = 1
 def save(estimator: BaseEstimator | Classifier, path: str | os.PathLike[str]) -> None:
     """Save a model, alone or in a pipeline of scikit-learn, to a file.
 
-    At any moment the file is the old one or the new one, whole.
+    The file is replaced as a whole: an interruption leaves the old one.
 
     Parameters
     ----------

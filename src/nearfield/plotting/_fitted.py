@@ -23,7 +23,7 @@ def split_pipeline(estimator: Any, X: Any = None) -> tuple[Any, Any]:
 class Voice(NamedTuple):
     """A classifier with one posterior, its weight in the mixture, and new points as it sees them.
 
-    A classifier that is no mixture is its only voice.
+    A classifier that is not a mixture is its only component.
     """
 
     weight: float

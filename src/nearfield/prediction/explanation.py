@@ -62,7 +62,7 @@ class FeatureAttribution:
         The value of the sample; None where it is missing or not known.
     attribution : float
         Its share of the log odds of the first class against the second, less those of the mean
-        of the training samples: positive if the value speaks for the first class.
+        of the training samples: positive if the value favours the first class.
     """
 
     feature: Any

@@ -51,6 +51,14 @@ class Source(NamedTuple):
     training_ids : sequence of str, optional
         Names of the training points of a model of other data.
     seed : int, optional
+
+    Examples
+    --------
+    >>> from nearfield.datasets import load_iris
+    >>> from nearfield.report import Source
+    >>> iris = load_iris(as_frame=True)
+    >>> Source("iris", iris.data, iris.target_names, range(150), iris.target.to_numpy()).name
+    'iris'
     """
 
     name: str
@@ -74,6 +82,21 @@ def gather(source: Source, predictions: Mapping[str, Predictions], fitted: Any) 
         By the model first.
     fitted : classifier or pipeline
         Fitted to all samples (cross-validation), or to others (new data).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearfield import KNeighborsClassifierCV
+    >>> from nearfield.datasets import load_iris
+    >>> from nearfield.report import Source, cross_validate, gather
+    >>> iris = load_iris(as_frame=True)
+    >>> X, y, folds = iris.data, iris.target.to_numpy(), np.arange(150) % 5
+    >>> model = KNeighborsClassifierCV()
+    >>> predictions = cross_validate({"k-nn": model}, X, y, folds)
+    >>> source = Source("iris", X, iris.target_names, range(150), y, folds=folds)
+    >>> report = gather(source, predictions, model.fit(X, y))
+    >>> report.methods[0].name, len(report.ids)
+    ('k-nn', 150)
     """
     first = next(iter(predictions.values()))
     final, X = split_pipeline(fitted, source.features)
@@ -124,7 +147,22 @@ def _n_trained_on(final: Any, X: Any) -> int:
 
 
 def predictions_table(report: Report, id_name: str = "row") -> pd.DataFrame:
-    """Give the predictions as a frame, a sample a row, for a csv file."""
+    """Give the predictions as a frame, a sample a row, for a csv file.
+
+    Examples
+    --------
+    >>> from nearfield import DistanceNeighborsClassifier
+    >>> from nearfield.datasets import load_iris
+    >>> from nearfield.report import Source, gather, predict_new, predictions_table
+    >>> iris = load_iris(as_frame=True)
+    >>> model = DistanceNeighborsClassifier(inference="pseudolikelihood")
+    >>> model = model.fit(iris.data[::2], iris.target_names[iris.target[::2]])
+    >>> source = Source("new irises", iris.data[1::2], model.classes_, range(1, 150, 2))
+    >>> report = gather(source, {"d-nn": predict_new(model, iris.data[1::2])}, model)
+    >>> predictions_table(report, "iris")[["iris", "class", "probability_setosa"]].round(2).head(1)
+      iris   class  probability_setosa
+    0    1  setosa                 1.0
+    """
     names, rows = np.array(report.classes, dtype=object), np.arange(len(report.ids))
     columns: dict[str, Any] = {id_name: list(report.ids)}
     if report.labels is not None:

@@ -18,6 +18,19 @@ def render_page(report: Report) -> str:
     """Render a report as a page.
 
     Names of classes, samples, columns and files are escaped; the page loads nothing.
+
+    Examples
+    --------
+    >>> from nearfield import DistanceNeighborsClassifier
+    >>> from nearfield.datasets import load_iris
+    >>> from nearfield.report import Source, gather, predict_new, render_page
+    >>> iris = load_iris(as_frame=True)
+    >>> model = DistanceNeighborsClassifier(inference="pseudolikelihood")
+    >>> model = model.fit(iris.data[::2], iris.target_names[iris.target[::2]])
+    >>> source = Source("new irises", iris.data[1::2], model.classes_, range(1, 150, 2))
+    >>> report = gather(source, {"d-nn": predict_new(model, iris.data[1::2])}, model)
+    >>> render_page(report)[:15]
+    '<!DOCTYPE html>'
     """
     shown = choose_shown(report)
     parts = {

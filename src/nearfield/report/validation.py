@@ -71,6 +71,18 @@ def cross_validate(
     -------
     predictions : dict of str to Predictions
         Neighbours are rows of `features`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearfield import KNeighborsClassifierCV
+    >>> from nearfield.datasets import load_iris
+    >>> from nearfield.report import cross_validate
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> folds = np.arange(len(y)) % 5
+    >>> predictions = cross_validate({"k-nn": KNeighborsClassifierCV()}, X, y.to_numpy(), folds)
+    >>> predictions["k-nn"].probabilities.shape
+    (150, 3)
     """
     from joblib import Parallel, delayed
 
@@ -98,6 +110,17 @@ def predict_new(fitted: Any, features: Any, *, is_explained: bool = True) -> Pre
     """Predict new samples by a fitted classifier or pipeline.
 
     Neighbours are numbers of training points.
+
+    Examples
+    --------
+    >>> from nearfield import DistanceNeighborsClassifier
+    >>> from nearfield.datasets import load_iris
+    >>> from nearfield.report import predict_new
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DistanceNeighborsClassifier(inference="pseudolikelihood").fit(X[::2], y[::2])
+    >>> new = predict_new(model, X[1::2])
+    >>> new.probabilities.shape, new.p_values.shape, new.neighbors.shape
+    ((75, 3), (75, 3), (75, 8))
     """
     started = time.perf_counter()
     final, X = split_pipeline(fitted, features)

@@ -31,7 +31,7 @@ print(f"largest difference {np.abs(estimate - exact).max():.3f}, reported error 
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
 left.plot(betas, uniform_mean_agreement(n_points, n_classes, betas) / n_points, color="#0072B2")
-left.set(xlabel="beta", ylabel="mean agreement a point", title="Energy: a jump, rounded by n = 60")
+left.set(xlabel="beta", ylabel="mean agreement per point", title="A jump, rounded by n = 60")
 right.errorbar(
     betas, estimate - exact, 2 * error, fmt="o", markersize=3, color="#0072B2", ecolor="0.7"
 )
