@@ -23,13 +23,8 @@ from nearfield.estimators._settings import check_usable, make_priors, make_rng
 from nearfield.estimators._stacking import stacking_weights
 from nearfield.field import DistanceFamily, SubsampledConditionals
 from nearfield.neighbors import NeighborGraph
-from nearfield.prediction.heldout import (
-    HeldOutField,
-    HeldOutFold,
-    HeldOutPosterior,
-    HeldOutPrior,
-    infer_on_grid,
-)
+from nearfield.prediction.grid import HeldOutPosterior, HeldOutPrior, infer_on_grid
+from nearfield.prediction.heldout import HeldOutField, HeldOutFold
 
 _N_SAMPLE = 1_000  # held-out points that choose among the estimators, and as many neighbours
 _N_WEIGHING = 2_000  # held-out points that fit and weigh those chosen

@@ -21,13 +21,8 @@ from nearfield.estimators._stacking import Fold
 from nearfield.estimators._standardize import Standardization
 from nearfield.estimators._training import TrainingPoints
 from nearfield.field import DistanceFamily
-from nearfield.prediction.heldout import (
-    KERNEL_NAMES,
-    HeldOutField,
-    HeldOutFold,
-    HeldOutPrior,
-    average_posteriors,
-)
+from nearfield.prediction.grid import HeldOutPrior, average_posteriors
+from nearfield.prediction.heldout import KERNEL_NAMES, HeldOutField, HeldOutFold
 
 AVERAGINGS = ("stacking", "evidence")
 METRICS = ("euclidean", "manhattan", "within", "ard", "discriminant")

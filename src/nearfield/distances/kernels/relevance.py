@@ -64,9 +64,10 @@ class CompiledObjective(ScaleObjective):
         else:
             lengths = spread_lengths(np.maximum(norms[:, None] + norms - 2.0 * self._products, 0.0))
         best, beta, labels = (-np.inf, 1.0, 1.0), 3.0, self.problem.labels
+        prior, ones = PRIOR_SD_BETA**-2, np.ones(len(labels))
         for length in lengths:
             self._weigh_neighbors(norms, length)
-            beta, log_mass = best_beta(self._support, labels, PRIOR_SD_BETA**-2, MAX_BETA, beta)
+            beta, log_mass = best_beta(self._support, labels, ones, prior, MAX_BETA, beta)
             best = max(best, (log_mass, float(length), beta))
         return best[1:]
 
