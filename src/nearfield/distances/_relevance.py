@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearfield.datasets import stratified_split
-from nearfield.distances._scale_objective import ObjectiveMaker, ScaleObjective, ScaleProblem
+from nearfield.distances._scale_objective import ScaleObjective, ScaleProblem
 from nearfield.distances._scale_search import search_scales
 
 _MAX_POINTS = 600  # more say nothing new about a few scales, and cost their square
@@ -47,7 +47,6 @@ class RelevanceLearner:
         self,
         points: NDArray[np.float64],
         labels: NDArray[np.int64],
-        make_objective: ObjectiveMaker | None,
         independence: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
         relevance = learn_relevance(
@@ -56,7 +55,6 @@ class RelevanceLearner:
             spread=self.spread,
             max_iter=self.max_iter,
             independence=independence,
-            make_objective=make_objective or ScaleObjective,
         )
         self.scales_ = np.exp(relevance.log_scales)
         self.log_pseudolikelihood_ = relevance.log_pseudolikelihood
@@ -71,7 +69,6 @@ def learn_relevance(
     spread: float = 1.0,
     max_iter: int = 50,
     independence: NDArray[np.float64] | None = None,
-    make_objective: ObjectiveMaker = ScaleObjective,
 ) -> Relevance:
     r"""Learn the scales under which the labels of neighbours explain each other best.
 
@@ -95,8 +92,6 @@ def learn_relevance(
     independence : ndarray, shape (n_features,), optional
         1 (by default) for a feature with a log scale of its own, 0 for one with a common log
         scale, whose prior standard deviation is 3 tau; between them for an average of both.
-    make_objective : callable
-        `ScaleObjective`, or its compiled form.
     """
     is_varied = len(np.unique(labels)) > 1 and len(labels) > 2 and np.ptp(points, axis=0).any()
     if not is_varied:  # nothing to learn from
@@ -110,7 +105,7 @@ def learn_relevance(
     if independence is not None:
         independence = independence[order]
     problem = ScaleProblem.from_points(points[:, order], labels, spread, independence)
-    objective = make_objective(problem)
+    objective = ScaleObjective(problem)
     found = search_scales(objective, max_iter)
     return Relevance(
         objective.log_scales(found.parameters)[np.argsort(order)],

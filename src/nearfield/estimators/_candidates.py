@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from nearfield._checks import check_real, check_whole
 from nearfield.distances import (
     LEARNED_METRICS,
-    CompiledObjective,
     FeatureView,
     euclidean_distances_to,
 )
@@ -249,7 +248,7 @@ def _in_span(points: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _learned_space(data: TrainingData, learner: Any) -> MetricSpace:
-    learner.learn(data.standardized, data.labels, CompiledObjective)
+    learner.learn(data.standardized, data.labels)
     points = learner.place(data.standardized)
     return MetricSpace("euclidean", {}, data.standardization, learner, points)
 
@@ -267,7 +266,7 @@ def _hold_out_learned(data: TrainingData, learner: Any, fold: Fold) -> HeldOutFo
     labels = data.labels[fold.training]
     present = np.unique(labels, return_inverse=True)[1]  # a class of one point may be gone
     points = data.standardized if learner.depends_on_axes else data.coordinates
-    learner.learn(points[fold.training], present, CompiledObjective)
+    learner.learn(points[fold.training], present)
     places = learner.place(points)
     training = places[fold.training]
     return HeldOutFold(

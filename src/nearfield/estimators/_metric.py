@@ -14,7 +14,6 @@ from sklearn.metrics.pairwise import PAIRWISE_BOOLEAN_FUNCTIONS
 from nearfield._hashing import sample_rows
 from nearfield.distances import (
     LEARNED_METRICS,
-    CompiledObjective,
     FeatureView,
     check_distances,
     distance_matrix,
@@ -265,7 +264,7 @@ def learning_rows(n_points: int) -> NDArray[np.int64]:
 
 def _fit_learner(learner: Any, X: Any, labels: NDArray[np.int64]) -> Any:
     """Learn a metric from points of which some classes may be missing."""
-    return learner.learn(X, np.unique(labels, return_inverse=True)[1], CompiledObjective)
+    return learner.learn(X, np.unique(labels, return_inverse=True)[1])
 
 
 def make_learner(metric: str, params: Mapping[str, Any]) -> Any:
