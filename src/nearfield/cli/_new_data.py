@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from nearfield.cli._columns import prediction_data
-from nearfield.cli._models import final_step, known_categories
+from nearfield.cli._models import known_categories
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +34,9 @@ def sample_ids(fitted: Any, frame: "pd.DataFrame", id: str | None) -> tuple[str,
 
 def training_names(fitted: Any) -> list[str] | None:
     """Name the training samples of a model by the ids that `nearfield fit` was told, if any."""
-    final = final_step(fitted)
+    from nearfield.estimators import split_pipeline
+
+    final, _ = split_pipeline(fitted)
     ids: list[str] = getattr(final, "training_ids_", [])
     if not ids:
         return None

@@ -7,7 +7,6 @@ import typer
 from nearfield.cli import _options
 from nearfield.cli._json import to_json
 from nearfield.cli._model_files import load_model
-from nearfield.cli._models import final_step
 from nearfield.cli._names import require_columns
 from nearfield.cli._new_data import model_features, sample_ids
 from nearfield.cli._run import one_line_errors, result_on_stdout
@@ -54,8 +53,10 @@ def explain(
     """
     if model == STREAM and data == STREAM:
         raise typer.BadParameter("MODEL and DATA cannot both be standard input.")
+    from nearfield.estimators import split_pipeline
+
     fitted = load_model(model)
-    final = final_step(fitted)
+    final, _ = split_pipeline(fitted)
     if not hasattr(final, "explain"):
         raise ValueError(
             f"Expected a model that explains its predictions; got {type(final).__name__}. Fit one "
@@ -70,8 +71,7 @@ def explain(
         )
     frame = frame.loc[[row]]
     features = model_features(fitted, frame, drops_missing=False)
-    X = features if final is fitted else fitted[:-1].transform(features)
-    explanation = final.explain(X, n_samples=top)[0]
+    explanation = final.explain(split_pipeline(fitted, features)[1], n_samples=top)[0]
     id_name, ids = sample_ids(fitted, frame, id)
     name = None if id_name == "row" else ids[0]
     record = _record(explanation, row, name, getattr(final, "training_ids_", []))

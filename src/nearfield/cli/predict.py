@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from nearfield.cli import _options
 from nearfield.cli._json import to_json
 from nearfield.cli._model_files import load_model
-from nearfield.cli._models import final_step
 from nearfield.cli._names import require_columns
 from nearfield.cli._new_data import model_features, sample_ids
 from nearfield.cli._progress import progress
@@ -119,8 +118,9 @@ def _predicted(fitted: Any, features: "pd.DataFrame", level: float) -> "pd.DataF
     """Predict; a model without intervals, outlier score or p-values gives what it has."""
     import pandas as pd
 
-    final = final_step(fitted)
-    X = features if final is fitted else fitted[:-1].transform(features)
+    from nearfield.estimators import split_pipeline
+
+    final, X = split_pipeline(fitted, features)
     probabilities = final.predict_proba(X)
     top = probabilities.argmax(axis=1)
     rows = np.arange(len(top))

@@ -1,7 +1,7 @@
 """The scikit-learn classes: validation and orchestration, no mathematics.
 
 `nearfield.dask` runs the same fits on training points in shards. It needs what these classes are
-made of: `FieldClassifier`, the fit on the graph and the average over candidates, and the checks.
+made of: `FieldClassifier`, the fit on the graph and the average over estimators, and the checks.
 """
 
 from nearfield.estimators._at_scale import (
@@ -10,8 +10,7 @@ from nearfield.estimators._at_scale import (
     fit_on_held_out,
 )
 from nearfield.estimators._averages import Average
-from nearfield.estimators._base import ProbabilisticClassifier
-from nearfield.estimators._candidates import check_average
+from nearfield.estimators._base import ProbabilisticClassifier, split_pipeline
 from nearfield.estimators._decisions import (
     calibration_rows,
     check_words,
@@ -27,6 +26,7 @@ from nearfield.estimators._graph import (
     fit_on_graph,
     site_rows,
 )
+from nearfield.estimators._held_out import check_average
 from nearfield.estimators._measured import MeasuredFamily
 from nearfield.estimators._metric import MetricSpace, check_metric
 from nearfield.estimators._nearfield import NearfieldClassifier
@@ -74,4 +74,5 @@ __all__ = [
     "make_rng",
     "site_rows",
     "spectra_views",
+    "split_pipeline",
 ]

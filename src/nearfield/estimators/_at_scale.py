@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from nearfield._hashing import sample_rows
 from nearfield.distances import FeatureView, PowerTransform
 from nearfield.estimators._averages import Average
-from nearfield.estimators._candidates import (
-    candidate_classifier,
+from nearfield.estimators._distance import DistanceNeighborsClassifier
+from nearfield.estimators._graph import ModelFit, TrainingGraph, choose_neighbors
+from nearfield.estimators._held_out import (
     metric_params_of,
     metrics_of,
 )
-from nearfield.estimators._graph import ModelFit, TrainingGraph, choose_neighbors
 from nearfield.estimators._metric import MetricSpace, learning_rows
 from nearfield.estimators._settings import check_usable, make_priors, make_rng
 from nearfield.estimators._stacking import stacking_weights
@@ -71,7 +71,7 @@ def fit_at_scale(
     fitted = [fit(estimator, held_out) for estimator in training.apply(choose, rows)]
     estimators, log_densities = zip(*fitted, strict=True)
     counts = None if multiplicities is None else multiplicities[held_out]
-    return weigh_candidates(
+    return weigh_estimators(
         list(estimators), np.column_stack(log_densities), model.concentration, counts
     )
 
@@ -120,8 +120,8 @@ def choose_estimators(
     estimators = []
     for kernel, metric, view in chosen:
         params = metric_params_of(model, metric)
-        estimator = candidate_classifier(
-            kernel, metric, "pseudolikelihood", metric_params=params, **settings
+        estimator = DistanceNeighborsClassifier(
+            kernel, metric=metric, inference="pseudolikelihood", metric_params=params, **settings
         )
         estimator._feature_view = view
         estimators.append(estimator)
@@ -286,20 +286,20 @@ class SharedGraph(TrainingGraph):
         return self._graphs[n_neighbors]
 
 
-def weigh_candidates(
-    candidates: list[Any],
+def weigh_estimators(
+    estimators: list[Any],
     log_densities: Floats,
     concentration: float,
     counts: Floats | None = None,
 ) -> Average:
-    """Weigh candidates by log densities, shape (n_sites, n_candidates); drop the lightest.
+    """Weigh estimators by log densities, shape (n_sites, n_estimators); drop the lightest.
 
     `counts`, shape (n_sites,), say how often each label counts.
     """
     weights = stacking_weights(log_densities, concentration, counts)
     kept = np.flatnonzero(weights >= min(_LEAST_WEIGHT, weights.max()))
     return Average(
-        [candidates[k] for k in kept],
+        [estimators[k] for k in kept],
         np.average(log_densities[:, kept], axis=0, weights=counts),
         weights[kept] / weights[kept].sum(),
     )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,7 +23,43 @@ from nearfield.estimators._standardize import Standardization
 from nearfield.estimators._training import TrainingPoints
 from nearfield.neighbors import Index, box_power, make_index
 
-Metric = str | Callable[..., float]
+MetricName = Literal[
+    "ard",
+    "braycurtis",
+    "canberra",
+    "chebyshev",
+    "cityblock",
+    "correlation",
+    "cosine",
+    "dice",
+    "discriminant",
+    "euclidean",
+    "hamming",
+    "haversine",
+    "infinity",
+    "jaccard",
+    "jensenshannon",
+    "l1",
+    "l2",
+    "mahalanobis",
+    "manhattan",
+    "minkowski",
+    "mixed",
+    "nan_euclidean",
+    "p",
+    "precomputed",
+    "rogerstanimoto",
+    "russellrao",
+    "seuclidean",
+    "sokalmichener",
+    "sokalsneath",
+    "sqeuclidean",
+    "within",
+    "yule",
+]
+"""The metrics by name: those of scikit-learn and SciPy, the learned ones, and given distances."""
+
+Metric = MetricName | Callable[..., float]
 
 # Standardized, these features would no longer be what the metric reads: truth values, counts,
 # histograms, angles, directions from the origin, or distances themselves.
@@ -36,24 +72,7 @@ _AS_THEY_ARE = (
     "haversine",
     "jensenshannon",
     "precomputed",
-)
-_NAMES = (
-    *_AS_THEY_ARE,
-    "chebyshev",
-    "cityblock",
-    "euclidean",
-    "hamming",
-    "infinity",
-    "l1",
-    "l2",
-    "mahalanobis",
-    "manhattan",
-    "minkowski",
-    "mixed",
-    "nan_euclidean",
-    "p",
-    "seuclidean",
-    "sqeuclidean",
+    "sokalmichener",
 )
 _EUCLIDEAN = ("euclidean", "l2", "mixed")
 _OF_TABLES = (*_EUCLIDEAN, "cityblock", "l1", "manhattan", *LEARNED_METRICS)
@@ -240,10 +259,10 @@ def is_standardized(metric: Any, standardize: bool) -> bool:
 
 def check_metric(metric: Any, metric_params: Any) -> dict[str, Any]:
     """Accept a metric and the further arguments of it, which are returned."""
-    names = sorted({*_NAMES, *LEARNED_METRICS})
+    names = get_args(MetricName)
     if not (callable(metric) or is_named(metric, *names)):
         raise ValueError(
-            f"Expected metric as a function of two vectors or a name among {names}; got "
+            f"Expected metric as a function of two vectors or a name among {list(names)}; got "
             f"metric={metric!r}. Choose one of them."
         )
     if not isinstance(metric_params, Mapping | None):

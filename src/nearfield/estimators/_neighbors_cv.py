@@ -9,11 +9,11 @@ from sklearn.utils.validation import check_is_fitted
 from nearfield._checks import check_whole
 from nearfield.estimators import _settings
 from nearfield.estimators._base import MetricClassifier
-from nearfield.estimators._metric import is_named
+from nearfield.estimators._metric import Metric, is_named
 from nearfield.estimators._settings import check_choice, check_common, make_rng
 from nearfield.estimators._validation import check_training_data
 from nearfield.estimators._votes import leave_one_out_errors, list_shares, outvoted, vote_shares
-from nearfield.neighbors import SEARCHES, Index
+from nearfield.neighbors import SEARCHES, Index, SearchName
 from nearfield.prediction import map_chunks
 
 _VALUES_A_CHUNK = 2**20  # distances at once: 8 MB
@@ -88,13 +88,13 @@ class KNeighborsClassifierCV(MetricClassifier):
 
     def __init__(
         self,
-        metric: Any = "euclidean",
+        metric: Metric = "euclidean",
         *,
         metric_params: dict[str, Any] | None = None,
         standardize: bool = True,
         categorical_features: Any = "from_dtype",
         max_neighbors: int | None = None,
-        search: str = "exact",
+        search: SearchName = "exact",
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:

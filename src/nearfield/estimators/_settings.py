@@ -1,7 +1,8 @@
 """What the arguments of the estimators mean: engines by name, priors by default, seeds."""
 
+from collections.abc import Mapping
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,9 @@ from sklearn.utils import check_random_state
 from nearfield import inference as nf_inference
 from nearfield.field import FieldFamily
 from nearfield.inference import Priors, check_priors, default_priors
+
+InferenceName = Literal["auto", "path", "exchange", "pseudolikelihood", "auxiliary_variable"]
+ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
 
 ENGINES = {
     "path": "PathSampling",
