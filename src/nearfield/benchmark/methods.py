@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from nearfield.field import KernelName
+
 
 class Shape(NamedTuple):
     """What tuning must know of the training points."""
@@ -40,7 +42,7 @@ def nearfield(shape: Shape, seed: int) -> Any:
     return NearfieldClassifier(random_state=seed)
 
 
-def _distance(kernel: str) -> Maker:
+def _distance(kernel: KernelName) -> Maker:
     def make(shape: Shape, seed: int) -> Any:
         from nearfield import DistanceNeighborsClassifier
 

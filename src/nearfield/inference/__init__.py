@@ -6,6 +6,7 @@ neighbourhood needs no change here. Names imported `as` themselves are for the o
 nearfield.
 """
 
+from nearfield.inference._engine import Engine as Engine
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import (
     Priors,

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,8 @@ from nearfield.prediction._nodes import PosteriorNodes
 from nearfield.prediction._outliers import OutlierScale
 from nearfield.prediction._quadrature import Floats
 
-PREDICTIVES = ("joint", "printed")
+PredictiveName = Literal["joint", "printed"]
+PREDICTIVES: tuple[PredictiveName, ...] = get_args(PredictiveName)
 
 _VALUES_A_CHUNK = 2**18  # 2 MB of distances at once: they stay in the cache
 _COUPLINGS_AT_ONCE = 2**22

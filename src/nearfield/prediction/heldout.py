@@ -13,7 +13,7 @@ uses. The same terms, averaged over the posterior, are the densities that stacki
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,8 @@ from nearfield.prediction.kernels.heldout import held_out_support, kernel_totals
 
 Floats = NDArray[np.float64]
 
-KERNEL_NAMES = ("gaussian", "exponential")
+SmoothKernelName = Literal["gaussian", "exponential"]
+KERNEL_NAMES: tuple[SmoothKernelName, ...] = get_args(SmoothKernelName)
 """The kernels that are smooth in sigma, which the grids here need."""
 
 
