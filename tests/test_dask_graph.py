@@ -11,7 +11,7 @@ import pytest
 from sklearn.datasets import make_blobs
 
 import nearfield
-from nearfield.estimators import _at_scale, _decisions, _metric
+from nearfield.estimators import _decisions, _many_points, _metric
 from nearfield.estimators import _graph as one_machine
 from nearfield.inference import Pseudolikelihood
 from nearfield.neighbors import (
@@ -332,9 +332,9 @@ def test_what_cannot_be_done_over_shards_is_refused(here):
 
 @pytest.fixture
 def _small_samples(monkeypatch):
-    monkeypatch.setattr(_at_scale, "_N_SAMPLE", 200)
-    monkeypatch.setattr(_at_scale, "_N_WEIGHING", 150)
-    monkeypatch.setattr(_at_scale, "_MAX_NORMALIZING", 400)
+    monkeypatch.setattr(_many_points, "_N_SAMPLE", 200)
+    monkeypatch.setattr(_many_points, "_N_WEIGHING", 150)
+    monkeypatch.setattr(_many_points, "_MAX_NORMALIZING", 400)
     monkeypatch.setattr(_metric, "_MAX_LEARNING_POINTS", 500)
     monkeypatch.setattr(_metric, "_N_LEARNING_POINTS", 300)
 

@@ -20,7 +20,7 @@ from nearfield import (
     ProbabilisticKNeighborsClassifier,
 )
 from nearfield.distances import PowerTransform, distance_matrix
-from nearfield.estimators import _at_scale, _graph, _metric, _neighbors_cv, _settings
+from nearfield.estimators import _graph, _many_points, _metric, _neighbors_cv, _settings
 from nearfield.field import NeighborFamily
 from nearfield.inference import Exchange, Posterior
 from nearfield.inference.profile import maximize_pseudolikelihood
@@ -410,7 +410,7 @@ def test_knn_refuses_a_search_that_there_is_not():
 @pytest.fixture
 def few_learn(few_are_many, monkeypatch):
     """Let 100 points choose estimators, 100 others teach metrics."""
-    monkeypatch.setattr(_at_scale, "_N_SAMPLE", 100)
+    monkeypatch.setattr(_many_points, "_N_SAMPLE", 100)
     monkeypatch.setattr(_metric, "_MAX_LEARNING_POINTS", 200)
     monkeypatch.setattr(_metric, "_N_LEARNING_POINTS", 100)
 
@@ -419,7 +419,7 @@ def test_no_point_that_taught_a_metric_weighs_estimators(few_learn):
     _, labels = noisy_moon(300)
     taught = _metric.learning_rows(300)
     assert len(taught) == 100
-    learning, neighbors, held_out = _at_scale.draw_rows(np.random.default_rng(0), labels)
+    learning, neighbors, held_out = _many_points.draw_rows(np.random.default_rng(0), labels)
     np.testing.assert_array_equal(learning, taught)
     assert len(np.unique(neighbors)) == 100
     assert len(np.unique(held_out)) == 200
@@ -429,9 +429,9 @@ def test_no_point_that_taught_a_metric_weighs_estimators(few_learn):
 
 def test_some_points_tell_how_features_are_distributed(monkeypatch):
     points = np.random.default_rng(0).lognormal(size=(4_000, 2))
-    every = PowerTransform().fit(points[_at_scale.normalizing_rows(len(points))])
-    monkeypatch.setattr(_at_scale, "_MAX_NORMALIZING", 1_000)
-    some = points[_at_scale.normalizing_rows(len(points))]
+    every = PowerTransform().fit(points[_many_points.normalizing_rows(len(points))])
+    monkeypatch.setattr(_many_points, "_MAX_NORMALIZING", 1_000)
+    some = points[_many_points.normalizing_rows(len(points))]
     assert len(np.unique(some, axis=0)) == 1_000
     gaps = np.abs(PowerTransform().fit(some).powers_ - every.powers_)
     assert gaps.max() <= 0.25  # a step of the grid
@@ -450,8 +450,8 @@ def test_one_seed_gives_the_average_one_answer_whatever_the_number_of_jobs(few_l
 
 
 def test_estimators_without_weight_are_dropped(few_learn, monkeypatch):
-    monkeypatch.setattr(_at_scale, "_LEAST_SAMPLE_WEIGHT", 0.0)
-    monkeypatch.setattr(_at_scale, "stacking_weights", lambda *_: np.array([0.04, 0.36, 0.6]))
+    monkeypatch.setattr(_many_points, "_LEAST_SAMPLE_WEIGHT", 0.0)
+    monkeypatch.setattr(_many_points, "stacking_weights", lambda *_: np.array([0.04, 0.36, 0.6]))
     X, y = noisy_moon(300)
     model = NearfieldClassifier(metrics=("euclidean", "manhattan"), random_state=0).fit(X, y)
     assert len(model.estimators_) == len(model.log_scores_) == 2

@@ -18,7 +18,7 @@ from nearfield import DistanceNeighborsClassifier, NearfieldClassifier
 from nearfield.datasets import load_crabs, load_iris, load_wine, stratified_split
 from nearfield.distances import PowerTransform, distance_matrix
 from nearfield.distances.power import yeo_johnson
-from nearfield.estimators import _at_scale, _averages, _graph, _metric
+from nearfield.estimators import _averages, _graph, _many_points, _metric
 from nearfield.estimators._stacking import deal_folds, stacking_weights
 from nearfield.field import DistanceFamily
 from nearfield.inference import Posterior, Priors, Pseudolikelihood
@@ -258,7 +258,7 @@ def test_scales_far_from_the_points_are_no_obstacle(held_out):
 def few_are_many(monkeypatch):
     """Take 400 points for many."""
     monkeypatch.setattr(_graph, "MAX_DENSE_AUTOMATIC", 400)
-    monkeypatch.setattr(_at_scale, "_N_SAMPLE", 150)
+    monkeypatch.setattr(_many_points, "_N_SAMPLE", 150)
     monkeypatch.setattr(_metric, "_MAX_LEARNING_POINTS", 400)
     monkeypatch.setattr(_metric, "_N_LEARNING_POINTS", 150)
 

@@ -21,8 +21,8 @@ from nearfield.estimators import (
     Average,
     MetricSpace,
     check_average,
-    fit_at_scale,
     fit_features,
+    fit_many_points,
     fit_on_held_out,
     site_rows,
 )
@@ -107,7 +107,7 @@ class_weight, class_prior, n_folds, concentration, n_jobs, random_state
 
         settings = self._local(class_prior=None)
         settings.classes_ = training.classes
-        model = AverageModel(features, fit_at_scale(settings, training, fit))
+        model = AverageModel(features, fit_many_points(settings, training, fit))
         return model, _describe(model.with_estimators(settings, model.average.estimators))
 
 

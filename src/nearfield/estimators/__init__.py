@@ -4,11 +4,6 @@
 made of: `FieldClassifier`, the fit on the graph and the average over estimators, and the checks.
 """
 
-from nearfield.estimators._at_scale import (
-    fit_at_scale,
-    fit_features,
-    fit_on_held_out,
-)
 from nearfield.estimators._averages import Average
 from nearfield.estimators._base import ProbabilisticClassifier, split_pipeline
 from nearfield.estimators._decisions import (
@@ -27,6 +22,11 @@ from nearfield.estimators._graph import (
     site_rows,
 )
 from nearfield.estimators._held_out import check_average
+from nearfield.estimators._many_points import (
+    fit_features,
+    fit_many_points,
+    fit_on_held_out,
+)
 from nearfield.estimators._measured import MeasuredFamily
 from nearfield.estimators._metric import MetricSpace, check_metric
 from nearfield.estimators._nearfield import NearfieldClassifier
@@ -67,8 +67,8 @@ __all__ = [
     "conditional_rows",
     "decisions_from",
     "draw_seed",
-    "fit_at_scale",
     "fit_features",
+    "fit_many_points",
     "fit_on_graph",
     "fit_on_held_out",
     "make_rng",

@@ -1,4 +1,4 @@
-"""What the classifiers share: prediction from probabilities, and data seen through distances."""
+"""What the classifiers share: prediction from probabilities, and a metric on the features."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -114,7 +114,7 @@ class ProbabilisticClassifier(ClassifierMixin, BaseEstimator):
 
 
 class MetricClassifier(ProbabilisticClassifier):
-    """A classifier that sees the points through their distances."""
+    """A classifier by the distances between points."""
 
     metric: Any
     metric_params: Any

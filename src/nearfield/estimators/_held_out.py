@@ -181,7 +181,7 @@ def fit_held_out(
     ]
     fitted = []
     for kernel in kernels:
-        family = DistanceFamily.of_checked(
+        family = DistanceFamily.from_checked(
             distances, kernel, len(data.classes), multiplicities=data.multiplicities
         )
         priors = make_priors(family, None, None)
@@ -193,7 +193,7 @@ def fit_held_out(
         ]
         found = average_posteriors([field.infer(prior, family.scale_range) for field in fields])
         if sd_alpha > 0.0:
-            family = DistanceFamily.of_checked(
+            family = DistanceFamily.from_checked(
                 distances, kernel, len(data.classes), found.external_field, data.multiplicities
             )
         estimator = DistanceNeighborsClassifier(

@@ -12,11 +12,11 @@ from nearfield._checks import check_whole
 from nearfield._threads import one_blas_thread
 from nearfield.distances import FeatureView
 from nearfield.estimators import _graph
-from nearfield.estimators._at_scale import GraphFits, fit_at_scale, fit_features
 from nearfield.estimators._averages import fit_by_evidence, fit_by_stacking
 from nearfield.estimators._base import ProbabilisticClassifier, mark_tables
 from nearfield.estimators._decisions import held_out_probabilities
 from nearfield.estimators._held_out import AveragingName, check_average, describe
+from nearfield.estimators._many_points import GraphFits, fit_features, fit_many_points
 from nearfield.estimators._metric import Metric
 from nearfield.estimators._predictions import PosteriorMixin
 from nearfield.estimators._settings import ClassWeight, check_dense, make_rng
@@ -47,8 +47,8 @@ class NearfieldClassifier(PosteriorMixin, ProbabilisticClassifier):
     .. math:: p(y^* = g) = \sum_k w_k\, p_k(y^* = g)
 
     In every fold the metrics are learned anew, without the points held out. These give, for each
-    estimator, the posterior of beta and sigma (a pseudolikelihood in which no label was seen by
-    the metric that explains it) and the densities by which the weights are chosen.
+    estimator, the posterior of beta and sigma (by a pseudolikelihood of labels that the metric was
+    not learned from) and the densities by which the weights are chosen.
 
     With more than 2,000 points, metrics are learned from at most 2,000 of them. The labels of
     1,000 others, given 1,000 more, choose the estimators: those with a weight of 0.1 or more, at
@@ -221,7 +221,7 @@ class NearfieldClassifier(PosteriorMixin, ProbabilisticClassifier):
             if is_large:
                 training = TrainingPoints(points, labels)
                 fits = GraphFits(self, points, labels, multiplicities)
-                average = fit_at_scale(self, training, fits, multiplicities)
+                average = fit_many_points(self, training, fits, multiplicities)
             elif self.averaging == "stacking":
                 average = fit_by_stacking(self, points, labels, codes, multiplicities)
             else:

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nearfield.field.families import ScaleName
 from nearfield.field.label_field import LabelField
-from nearfield.field.neighbor_kernel import GraphEdges, NeighborKernel
+from nearfield.field.neighbor_kernel import GraphEdges, NeighborKernel, ScaleOfKernel
 from nearfield.neighbors import last_tie
 
 Floats = NDArray[np.float64]
@@ -27,7 +26,7 @@ def _sum_here(parts: list[Any], function: Callable[[Any], Floats]) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class SubsampledConditionals:
+class SubsampledConditionals(ScaleOfKernel):
     """The conditionals of some sites given all other labels: a family for pseudolikelihood.
 
     The neighbours of a site come from all points. The product of the conditionals is not scaled
@@ -75,21 +74,6 @@ class SubsampledConditionals:
     def kernel(self) -> str:
         """The kernel by its name."""
         return self.neighbor_kernel.name
-
-    @property
-    def scale_name(self) -> ScaleName:
-        """``"k"`` for the uniform kernel, else ``"sigma"``."""
-        return "k" if self.is_discrete else "sigma"
-
-    @property
-    def is_discrete(self) -> bool:
-        """Whether the scale is k."""
-        return self.neighbor_kernel.is_uniform
-
-    @property
-    def is_smooth(self) -> bool:
-        """Whether the support changes smoothly with the scale."""
-        return self.kernel in ("gaussian", "exponential")
 
     @property
     def n_points(self) -> int:

@@ -1,4 +1,4 @@
-"""A map of the predicted classes, or of the doubt about them, over two features."""
+"""A map of the predicted classes, or of their entropy, over two features."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self

@@ -26,8 +26,6 @@ from nearfield.prediction.kernels.smooth import (
     training_totals,
 )
 
-_LARGEST_RATE = 1e200  # times zero it is still zero, times a square of 1e100 finite
-
 
 class Sums(Protocol):
     """The support of new points at some scales."""
@@ -47,17 +45,9 @@ def dense_sums(
 
 
 def kernel_rates(family: DistanceFamily, scales: Floats) -> tuple[bool, Floats]:
-    r"""Write a smooth kernel as exp(-rate x d^2), or as exp(-rate x d).
-
-    Returns
-    -------
-    is_squared : bool
-    rates : ndarray, shape (n_scales,)
-    """
-    if family.kernel == "exponential":
-        return False, np.minimum(scales, _LARGEST_RATE)
-    with np.errstate(over="ignore", divide="ignore"):
-        return True, np.minimum(0.5 / scales / scales, _LARGEST_RATE)
+    """Write a smooth kernel as exp(-rate x d^2), or as exp(-rate x d): which, and the rates."""
+    kernel = NeighborKernel(str(family.kernel), family.n_points - 1)
+    return family.kernel == "gaussian", kernel.rates(scales)
 
 
 @dataclass(frozen=True, eq=False)

@@ -234,7 +234,7 @@ class Predictor(FieldPredictor):
         """As `_sums`, with a class of its own for each training point: support is coupling."""
         n_points = self.family.n_points
         family = self.family
-        own = DistanceFamily.of_checked(
+        own = DistanceFamily.from_checked(
             family.distances, family.kernel, n_points, multiplicities=family.multiplicities
         )
         return dense_sums(own, np.arange(n_points), self.nodes.scales, is_joint=self.is_joint)

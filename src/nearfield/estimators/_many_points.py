@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 
-def fit_at_scale(
+def fit_many_points(
     model: Any,
     training: Any,
     fit: Callable[[Any, Rows], tuple[Any, Floats]],
@@ -47,9 +47,8 @@ def fit_at_scale(
     r"""Choose estimators by a sample, fit them on the graph of all points, and stack.
 
     Metrics are learned from some of the points. The conditionals of others,
-    :math:`p(y_i \mid y_{-i})`, are then densities of labels that neither the metric nor the
-    neighbours have seen: they choose the estimators, infer their parameters and weigh them,
-    without folds.
+    :math:`p(y_i \mid y_{-i})`, are then densities of labels that the metric was not learned
+    from: they choose the estimators, infer their parameters and weigh them, without folds.
 
     Parameters
     ----------
@@ -164,7 +163,7 @@ def _sample_densities(
     )
     found = []
     for kernel in model.kernels:
-        family = DistanceFamily.of_checked(among, kernel, len(model.classes_))
+        family = DistanceFamily.from_checked(among, kernel, len(model.classes_))
         prior = HeldOutPrior.from_priors(make_priors(family, None, None))
         field = HeldOutField([fold], labels[out], kernel, len(model.classes_), out_counts)
         found.append(field.infer(prior, family.scale_range).log_densities)
