@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,12 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearfield._checks import check_level
 from nearfield.datasets import stratified_split
-from nearfield.estimators._joint import all_training_distances
+from nearfield.estimators._joint import all_training_distances, family_over
 from nearfield.estimators._metric import is_named, learning_rows
 from nearfield.estimators._settings import check_flag
 from nearfield.estimators._stacking import deal_folds
 from nearfield.estimators._validation import check_new_points
-from nearfield.neighbors import NeighborGraph
 from nearfield.prediction import map_chunks, multiply_odds
 from nearfield.prediction.conformal import (
     held_out_membership,
@@ -312,26 +310,9 @@ def model_of_points(
     model: Any, X: Any, labels: NDArray[np.int64], multiplicities: Floats | None = None
 ) -> Any:
     """Make the model of other training points with the same parameters; its metric is learned."""
-    other, family, index = copy(model), model.family_, None
-    space = model._fit_space(X, labels)
-    if is_named(model.metric, "precomputed"):
-        family = _with_distances(family, X, multiplicities)
-    elif family.has_graph:
-        index = space.make_index(model.search)
-        n_neighbors = min(family.n_neighbors, len(labels) - 1)
-        graph = NeighborGraph.from_index(index, space.points, n_neighbors, n_jobs=model.n_jobs)
-        family = replace(family, graph=graph, multiplicities=multiplicities)
-    else:
-        distances = space.training_distances(None, model.n_jobs)
-        family = family.with_distances(distances, multiplicities)
+    other, space = copy(model), model._fit_space(X, labels)
+    distances = X if is_named(model.metric, "precomputed") else None
+    family, index = family_over(model, space, distances, multiplicities)
     fitted = family, model.posterior_, model.priors_, model.inference_
     other._keep(space, labels, *fitted, index=index)
     return other
-
-
-def _with_distances(family: Any, distances: Floats, multiplicities: Floats | None) -> Any:
-    if not family.has_graph:
-        return family.with_distances(distances, multiplicities)
-    n_neighbors = min(family.n_neighbors, len(distances) - 1)
-    graph = NeighborGraph.from_distances(distances, n_neighbors)
-    return replace(family, graph=graph, multiplicities=multiplicities)

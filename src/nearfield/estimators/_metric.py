@@ -228,10 +228,6 @@ class MetricSpace:
         """Build an index over the training points."""
         return make_index(self.points, metric=self.metric, metric_params=self.params, search=search)
 
-    def distances_among(self, X: Any, n_jobs: int | None = None) -> NDArray[np.float64]:
-        """Measure new points against each other, shape (m, m)."""
-        return self._measure(self.place(X), None, n_jobs)
-
     def place(self, X: Any) -> Any:
         """Take new points, shape (m, n_features), to where distances are taken."""
         if sp.issparse(self.points):
