@@ -100,13 +100,14 @@ def _forest(shape: Shape, seed: int) -> Any:
     return OutOfBagForest(random_state=seed)
 
 
-def _logistic(shape: Shape, seed: int) -> Any:
+def logistic(shape: Shape) -> Any:
+    """Make logistic regression with its penalty by cross-validation, for scaled features."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GridSearchCV
 
     grid = {"C": list(np.logspace(-4, 4, 9))}
     machine = LogisticRegression(max_iter=2_000)
-    return _scaled(GridSearchCV(machine, grid, scoring="neg_log_loss", cv=shape.n_folds))
+    return GridSearchCV(machine, grid, scoring="neg_log_loss", cv=shape.n_folds)
 
 
 def _discriminant(shape: Shape, seed: int) -> Any:
@@ -127,7 +128,7 @@ METHODS: Mapping[str, Maker] = MappingProxyType(
         "Gaussian process": _gaussian_process,
         "SVM": _svc,
         "random forest": _forest,
-        "logistic regression": _logistic,
+        "logistic regression": lambda shape, seed: _scaled(logistic(shape)),
         "shrinkage LDA": _discriminant,
     }
 )
