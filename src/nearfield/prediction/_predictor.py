@@ -13,7 +13,7 @@ from nearfield.field import DistanceFamily, check_external_field, check_labels
 from nearfield.inference import Posterior
 from nearfield.prediction._dense import Sums, dense_sums
 from nearfield.prediction._nodes import PosteriorNodes
-from nearfield.prediction._outliers import OutlierScale
+from nearfield.prediction._outliers import KernelOutliers, RankOutliers, outliers_of
 from nearfield.prediction._quadrature import Floats
 
 PredictiveName = Literal["joint", "printed"]
@@ -213,7 +213,7 @@ class Predictor(FieldPredictor):
         """Say how far points are from all training points, at the scale of the posterior.
 
         About zero or below for points among the training points, and ever higher for a point
-        that moves away from all of them; see `OutlierScale`.
+        that moves away from all of them; see `KernelOutliers`, `RankOutliers`.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class Predictor(FieldPredictor):
         -------
         score : ndarray, shape (m,)
         """
-        return self._outlier_scale.score(self._check(distances))
+        return self._outliers.score(self._check(distances))
 
     @cached_property
     def _sums(self) -> Sums:
@@ -240,8 +240,8 @@ class Predictor(FieldPredictor):
         return dense_sums(own, np.arange(n_points), self.nodes.scales, is_joint=self.is_joint)
 
     @cached_property
-    def _outlier_scale(self) -> OutlierScale:
-        return OutlierScale.from_posterior(self.posterior, self.family)
+    def _outliers(self) -> KernelOutliers | RankOutliers:
+        return outliers_of(self.posterior, self.family)
 
     def _check(self, distances: ArrayLike) -> Floats:
         checked = np.ascontiguousarray(distances, dtype=np.float64)

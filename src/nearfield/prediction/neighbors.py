@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nearfield.field import NeighborFamily, NeighborKernel
 from nearfield.inference import Posterior
 from nearfield.neighbors import Index, NeighborLists, ReverseNeighbors, search_with_ties
-from nearfield.prediction._outliers import OutlierScale, typical_scales
+from nearfield.prediction._outliers import RankOutliers, typical_scales
 from nearfield.prediction._predictor import FieldPredictor, check_predictive
 from nearfield.prediction._quadrature import Floats
 
@@ -254,10 +254,8 @@ class NeighborOutliers:
             values = outlier_values(self.kernel, self.scales, distances)
             return (self.medians - values).mean(axis=1)
         if self.kernel.is_uniform:
-            return OutlierScale.from_neighbors(self.scales, self.medians).score(distances)
-        ranks = np.maximum(np.searchsorted(self.medians, self.scales) - 1, 0)
-        none = np.empty(0)
-        return OutlierScale(False, none, none, ranks, self.scales).score(distances)
+            return RankOutliers.from_ks(self.scales, self.medians).score(distances)
+        return RankOutliers.from_radii(self.scales, self.medians).score(distances)
 
 
 def outlier_values(kernel: NeighborKernel, scales: Floats, distances: Floats) -> Floats:
