@@ -17,6 +17,7 @@ from nearfield.estimators._metric import is_named, learning_rows
 from nearfield.estimators._settings import check_flag
 from nearfield.estimators._stacking import deal_folds
 from nearfield.estimators._validation import check_new_points
+from nearfield.field import take
 from nearfield.prediction import map_chunks, multiply_odds
 from nearfield.prediction.conformal import (
     held_out_membership,
@@ -293,8 +294,7 @@ def held_out_probabilities(
             X, new = points[training], points[held_out]
         else:
             X, new = distances[np.ix_(training, training)], distances[np.ix_(held_out, training)]
-        known = model._multiplicities
-        weights = None if known is None else known[rows[training]]
+        weights = take(model._multiplicities, rows[training])
         part = model_of_points(model, X, labels[training], weights)
         predictor = part._ready_predictor()
         predict = partial(_predict, part, predictor)

@@ -25,6 +25,7 @@ from nearfield.field import (
     NeighborKernel,
     SubsampledConditionals,
     neighbor_scale_range,
+    take,
 )
 from nearfield.inference import (
     Posterior,
@@ -214,8 +215,8 @@ class TrainingGraph:
             None,
             neighbor_scale_range(self.kernel, n_neighbors, graph.distances),
             self.longest,
-            multiplicities=None if counts is None else counts[sites],
-            neighbor_multiplicities=None if counts is None else counts[graph.rows],
+            multiplicities=take(counts, sites),
+            neighbor_multiplicities=take(counts, graph.rows),
         )
 
     def _longest(self) -> float:

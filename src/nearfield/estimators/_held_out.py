@@ -19,7 +19,7 @@ from nearfield.estimators._settings import check_choice, check_flag, make_priors
 from nearfield.estimators._stacking import Fold
 from nearfield.estimators._standardize import Standardization
 from nearfield.estimators._training import TrainingPoints
-from nearfield.field import DistanceFamily
+from nearfield.field import DistanceFamily, take
 from nearfield.prediction.grid import HeldOutPrior, average_posteriors
 from nearfield.prediction.heldout import (
     KERNEL_NAMES,
@@ -146,10 +146,6 @@ class TrainingData(NamedTuple):
             *rest,
         )
 
-    def multiplicities_of(self, rows: NDArray[np.intp]) -> NDArray[np.float64] | None:
-        """As how many points some points count."""
-        return None if self.multiplicities is None else self.multiplicities[rows]
-
 
 def fit_held_out(
     data: TrainingData,
@@ -256,7 +252,7 @@ def _hold_out_given(data: TrainingData, distances: Any, fold: Fold) -> HeldOutFo
     """Hold points out where the metric knows no labels: the distances stay as they are."""
     among = distances[np.ix_(fold.training, fold.training)]
     out = distances[np.ix_(fold.held_out, fold.training)]
-    labels, multiplicities = data.labels[fold.training], data.multiplicities_of(fold.training)
+    labels, multiplicities = data.labels[fold.training], take(data.multiplicities, fold.training)
     return HeldOutFold(fold.held_out, labels, among, out, multiplicities)
 
 
@@ -273,5 +269,5 @@ def _hold_out_learned(data: TrainingData, learner: Any, fold: Fold) -> HeldOutFo
         labels,
         euclidean_distances_to(training, training, np.float32),
         euclidean_distances_to(places[fold.held_out], training, np.float32),
-        data.multiplicities_of(fold.training),
+        take(data.multiplicities, fold.training),
     )

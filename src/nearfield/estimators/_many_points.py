@@ -21,7 +21,7 @@ from nearfield.estimators._held_out import (
 from nearfield.estimators._metric import MetricSpace, learning_rows
 from nearfield.estimators._settings import check_usable, make_priors, make_rng
 from nearfield.estimators._stacking import stacking_weights
-from nearfield.field import DistanceFamily, SubsampledConditionals
+from nearfield.field import DistanceFamily, SubsampledConditionals, take
 from nearfield.neighbors import NeighborGraph
 from nearfield.prediction.grid import HeldOutPosterior, HeldOutPrior, infer_on_grid
 from nearfield.prediction.heldout import HeldOutField, HeldOutFold
@@ -65,11 +65,11 @@ def fit_many_points(
     draw = partial(draw_rows, make_rng(model.random_state))
     learning, neighbors, held_out = training.of_labels(draw)
     rows = np.concatenate([learning, neighbors, held_out[: len(neighbors)]])
-    some = None if multiplicities is None else multiplicities[rows]
+    some = take(multiplicities, rows)
     choose = partial(choose_estimators, model, len(learning), len(neighbors), multiplicities=some)
     fitted = [fit(estimator, held_out) for estimator in training.apply(choose, rows)]
     estimators, log_densities = zip(*fitted, strict=True)
-    counts = None if multiplicities is None else multiplicities[held_out]
+    counts = take(multiplicities, held_out)
     return weigh_estimators(
         list(estimators), np.column_stack(log_densities), model.concentration, counts
     )
@@ -111,7 +111,7 @@ def choose_estimators(
         delayed(_sample_densities)(model, metric, view, points, labels, multiplicities, *parts)
         for view, metric in readings
     )
-    counts = None if multiplicities is None else multiplicities[parts[-1]]
+    counts = take(multiplicities, parts[-1])
     weights = stacking_weights(np.column_stack(log_densities), model.concentration, counts)
     order = np.argsort(-weights, kind="stable")[:_MAX_CHOSEN]
     chosen = [choices[k] for k in order if weights[k] >= min(_LEAST_SAMPLE_WEIGHT, weights.max())]
@@ -151,9 +151,7 @@ def _sample_densities(
     near_points, out_points = space.place(points[near]), space.place(points[out])
     among = check_usable(space.distances_between(near_points, near_points))
     distances = check_usable(space.distances_between(out_points, near_points))
-    near_counts, out_counts = (
-        None if multiplicities is None else multiplicities[rows] for rows in (near, out)
-    )
+    near_counts, out_counts = take(multiplicities, near), take(multiplicities, out)
     fold = HeldOutFold(
         np.arange(len(out)),
         labels[near],

@@ -30,6 +30,7 @@ from nearfield.estimators._validation import (
     check_weighted_data,
     to_dense,
 )
+from nearfield.field import take
 from nearfield.prediction import check_class_prior, map_chunks
 from nearfield.prediction.heldout import SmoothKernelName
 from nearfield.prediction.mixture import Mixture
@@ -290,7 +291,7 @@ class NearfieldClassifier(PosteriorMixin, ProbabilisticClassifier):
         n_known = len(self.labels_)
         X, y, weights = check_further_weights(X, y, sample_weight, self._multiplicities, n_known)
         X, labels = check_further_data(self, X, y)
-        points, weights = self._transform(X), None if weights is None else weights[n_known:]
+        points, weights = self._transform(X), take(weights, np.s_[n_known:])
         for estimator in self.estimators_:
             estimator.partial_fit(points, self.classes_[labels], sample_weight=weights)
         self.labels_ = np.concatenate([self.labels_, labels])

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nearfield.field.label_field import LabelField
+from nearfield.field.multiplicities import take
 from nearfield.field.neighbor_kernel import GraphEdges, NeighborKernel, ScaleOfKernel
 from nearfield.neighbors import last_tie
 
@@ -96,11 +97,7 @@ class SubsampledConditionals(ScaleOfKernel):
             self,
             distances=np.ascontiguousarray(self.distances[columns]),
             neighbor_labels=np.ascontiguousarray(self.neighbor_labels[columns]),
-            neighbor_multiplicities=(
-                None
-                if self.neighbor_multiplicities is None
-                else self.neighbor_multiplicities[columns]
-            ),
+            neighbor_multiplicities=take(self.neighbor_multiplicities, columns),
             neighbor_kernel=NeighborKernel(self.kernel, n_neighbors),
             edges=edges,
             scale_range=(1.0, float(n_neighbors)) if self.is_discrete else self.scale_range,

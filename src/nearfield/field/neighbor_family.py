@@ -14,6 +14,7 @@ from nearfield.distances import check_distances
 from nearfield.field.conditionals import SubsampledConditionals
 from nearfield.field.families import check_multiplicities
 from nearfield.field.label_field import LabelField, check_external_field
+from nearfield.field.multiplicities import take
 from nearfield.field.neighbor_kernel import (
     GraphEdges,
     NeighborKernel,
@@ -143,7 +144,7 @@ class NeighborFamily(ScaleOfKernel):
     @property
     def neighbor_multiplicities(self) -> Floats | None:
         """The multiplicities of the neighbours on the graph, shape (n, n_columns)."""
-        return None if self.multiplicities is None else self.multiplicities[self.graph.rows]
+        return take(self.multiplicities, self.graph.rows)
 
     @property
     def neighbor_kernel(self) -> NeighborKernel:
@@ -213,10 +214,8 @@ class NeighborFamily(ScaleOfKernel):
             self.scale_range,
             self.longest,
             self.external_field,
-            multiplicities=None if self.multiplicities is None else self.multiplicities[sites],
-            neighbor_multiplicities=(
-                None if self.multiplicities is None else self.multiplicities[graph.rows[sites]]
-            ),
+            multiplicities=take(self.multiplicities, sites),
+            neighbor_multiplicities=take(self.multiplicities, graph.rows[sites]),
         )
 
     def _check_scale(self, scale: float) -> None:

@@ -16,7 +16,7 @@ from nearfield.field.kernels import (
     fill_log_normalizers,
     fill_weights,
 )
-from nearfield.field.multiplicities import NewEdges, sum_at
+from nearfield.field.multiplicities import NewEdges, sum_at, take
 from nearfield.field.weights import RADIUS_EPSILON
 from nearfield.neighbors import ReverseNeighbors, last_tie
 
@@ -278,7 +278,7 @@ class GraphEdges(NamedTuple):
         multiplicities : ndarray, shape (n,), optional
             As how many points each point counts.
         """
-        of_neighbors = None if multiplicities is None else multiplicities[neighbor_rows]
+        of_neighbors = take(multiplicities, neighbor_rows)
         places = place_of_site[neighbor_rows]
         return cls(distances, labels, places, multiplicities, of_neighbors)._with_sites()
 
@@ -291,7 +291,7 @@ class GraphEdges(NamedTuple):
             self.labels,
             self.places[columns],
             self.multiplicities,
-            None if of_neighbors is None else of_neighbors[columns],
+            take(of_neighbors, columns),
         )._with_sites()
 
     def _with_sites(self) -> "GraphEdges":

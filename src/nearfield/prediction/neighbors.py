@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.field import NeighborFamily, NeighborKernel
+from nearfield.field import NeighborFamily, NeighborKernel, take
 from nearfield.inference import Posterior
 from nearfield.neighbors import Index, NeighborLists, ReverseNeighbors, search_with_ties
 from nearfield.prediction._outliers import RankOutliers, typical_scales
@@ -89,9 +89,7 @@ class NeighborSums:
             neighborhood.neighbor_labels,
             self.scales,
             family.n_classes,
-            None
-            if family.multiplicities is None
-            else family.multiplicities[neighborhood.lists.rows],
+            take(family.multiplicities, neighborhood.lists.rows),
         )
 
     def in_support(self, reverse: ReverseNeighbors) -> Floats:
