@@ -37,21 +37,6 @@ class Neighborhood:
     neighbor_labels: NDArray[np.int64]
     reverse: ReverseNeighbors | None
 
-    def __len__(self) -> int:
-        return len(self.neighbor_labels)
-
-    def __getitem__(self, rows: slice) -> "Neighborhood":
-        lists = NeighborLists(self.lists.distances[rows], self.lists.rows[rows])
-        reverse = self.reverse
-        if reverse is not None:
-            start, stop, _ = rows.indices(len(self))
-            starts = reverse.starts[start : stop + 1]
-            entries = slice(starts[0], starts[-1])
-            reverse = ReverseNeighbors(
-                starts - starts[0], reverse.rows[entries], reverse.distances[entries]
-            )
-        return Neighborhood(lists, self.neighbor_labels[rows], reverse)
-
 
 @dataclass(frozen=True, eq=False)
 class NeighborSums:
