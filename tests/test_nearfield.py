@@ -18,7 +18,6 @@ from nearfield import DistanceNeighborsClassifier, NearfieldClassifier
 from nearfield.datasets import load_crabs, load_iris, load_wine, stratified_split
 from nearfield.distances import PowerTransform, distance_matrix
 from nearfield.distances.power import yeo_johnson
-from nearfield.estimators import _averages, _graph, _many_points, _metric
 from nearfield.estimators._stacking import deal_folds, stacking_weights
 from nearfield.field import DistanceFamily
 from nearfield.inference import Posterior, Priors, Pseudolikelihood
@@ -255,12 +254,9 @@ def test_scales_far_from_the_points_are_no_obstacle(held_out):
 
 
 @pytest.fixture
-def few_are_many(monkeypatch):
+def few_are_many(use_sizes):
     """Take 400 points for many."""
-    monkeypatch.setattr(_graph, "MAX_DENSE_AUTOMATIC", 400)
-    monkeypatch.setattr(_many_points, "_N_SAMPLE", 150)
-    monkeypatch.setattr(_metric, "_MAX_LEARNING_POINTS", 400)
-    monkeypatch.setattr(_metric, "_N_LEARNING_POINTS", 150)
+    use_sizes(max_dense_automatic=400, n_sample=150, max_learning=400, n_learning=150)
 
 
 @pytest.mark.filterwarnings("ignore:Expected class probabilities")
@@ -472,7 +468,7 @@ def test_draws_of_folds_are_averaged():
     np.testing.assert_allclose(alpha, [2.0, -2.0])
 
 
-def test_seeds_matter_less_the_more_often_folds_are_drawn(monkeypatch):
+def test_seeds_matter_less_the_more_often_folds_are_drawn(use_sizes):
     X, y = load_crabs(return_X_y=True)
     train, test = stratified_split(y, 0.25, random_state=0)
 
@@ -486,5 +482,5 @@ def test_seeds_matter_less_the_more_often_folds_are_drawn(monkeypatch):
         return np.std(found, axis=0).mean()
 
     repeated = difference()
-    monkeypatch.setattr(_averages, "_REPEATS", ())
+    use_sizes(repeats=())
     assert repeated < 0.6 * difference()  # 8 draws: about 0.35

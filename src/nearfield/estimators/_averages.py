@@ -15,9 +15,8 @@ from nearfield.estimators._held_out import (
     metrics_of,
 )
 from nearfield.estimators._settings import make_rng
+from nearfield.estimators._sizes import sizes
 from nearfield.estimators._stacking import deal_folds, stacking_weights
-
-_REPEATS = (100, 8), (250, 4), (500, 2)  # up to so many points, as many draws of folds
 
 
 class Average(NamedTuple):
@@ -75,7 +74,7 @@ def n_repeats(n_points: int) -> int:
     Over 11 splits of six data sets, 4 repeats instead of one take the mean difference between the
     probabilities of two seeds from 0.011 to 0.007, and the time of a fit to 2.5 times as much.
     """
-    return next((n for most, n in _REPEATS if n_points <= most), 1)
+    return next((n for most, n in sizes().repeats if n_points <= most), 1)
 
 
 def fit_by_evidence(model: Any, points: NDArray[np.float64], labels: NDArray[np.int64]) -> Average:

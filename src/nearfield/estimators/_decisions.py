@@ -15,6 +15,7 @@ from nearfield.datasets import stratified_split
 from nearfield.estimators._joint import all_training_distances, family_over
 from nearfield.estimators._metric import is_named, learning_rows
 from nearfield.estimators._settings import check_flag
+from nearfield.estimators._sizes import sizes
 from nearfield.estimators._stacking import deal_folds
 from nearfield.estimators._validation import check_new_points
 from nearfield.field import take
@@ -33,7 +34,6 @@ from nearfield.prediction.membership import (
 
 Floats = NDArray[np.float64]
 
-MAX_CALIBRATION = 2_000
 _MAX_VALUES = 2**24  # of the features of calibration points: 128 MB
 _N_FOLDS = 10
 
@@ -253,11 +253,11 @@ def calibration_rows(labels: NDArray[np.int64], n_features: int) -> NDArray[np.i
     All of up to 2,000; of more, only such as no metric was learned from.
     """
     n_points = len(labels)
-    most = min(MAX_CALIBRATION, max(_MAX_VALUES // max(n_features, 1), 100))
+    most = min(sizes().max_calibration, max(_MAX_VALUES // max(n_features, 1), 100))
     if n_points <= most:
         return np.arange(n_points)
     rows = np.arange(n_points)
-    if n_points > MAX_CALIBRATION:
+    if n_points > sizes().max_calibration:
         rows = np.setdiff1d(rows, learning_rows(n_points))
     if len(rows) <= most:
         return rows
@@ -283,7 +283,7 @@ def held_out_probabilities(
     groups : ndarray of int, shape (m,), optional
         Points of one group are held out together.
     """
-    if model.family_.has_graph and len(model.labels_) > MAX_CALIBRATION:
+    if model.family_.has_graph and len(model.labels_) > sizes().max_calibration:
         return model._current_predictor().conditional_probabilities(rows)
     labels = model.labels_[rows]
     probabilities = np.empty((len(rows), len(model.classes_)))

@@ -4,10 +4,10 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from nearfield.estimators import _graph
 from nearfield.estimators._field import FieldClassifier
 from nearfield.estimators._metric import Metric, is_named
 from nearfield.estimators._settings import ClassWeight, InferenceName, check_neighbors
+from nearfield.estimators._sizes import sizes
 from nearfield.field import KernelName, LogKernel, check_kernel
 from nearfield.inference import Engine
 from nearfield.neighbors import SearchName
@@ -220,7 +220,7 @@ class DistanceNeighborsClassifier(FieldClassifier):
             return False
         if n_neighbors is not None and n_neighbors < n_points - 1:
             return True
-        return n_points > _graph.MAX_DENSE_AUTOMATIC and not is_named(self.metric, "precomputed")
+        return n_points > sizes().max_dense_automatic and not is_named(self.metric, "precomputed")
 
     @property
     def _n_neighbors(self) -> int | None:

@@ -20,18 +20,16 @@ from nearfield.estimators._held_out import (
 )
 from nearfield.estimators._metric import MetricSpace, learning_rows
 from nearfield.estimators._settings import check_usable, make_priors, make_rng
+from nearfield.estimators._sizes import sizes
 from nearfield.estimators._stacking import stacking_weights
 from nearfield.field import DistanceFamily, SubsampledConditionals, take
 from nearfield.neighbors import NeighborGraph
 from nearfield.prediction.grid import HeldOutPosterior, HeldOutPrior, infer_on_grid
 from nearfield.prediction.heldout import HeldOutField, HeldOutFold
 
-_N_SAMPLE = 1_000  # held-out points that choose among the estimators, and as many neighbours
-_N_WEIGHING = 2_000  # held-out points that fit and weigh those chosen
 _MAX_CHOSEN = 3
 _LEAST_SAMPLE_WEIGHT = 0.1  # less is not worth a fit to all points
 _LEAST_WEIGHT = 0.05  # less is not worth a search at every prediction
-_MAX_NORMALIZING = 10_000
 _NORMALIZING_STREAM = 4
 
 Floats = NDArray[np.float64]
@@ -79,8 +77,8 @@ def draw_rows(rng: np.random.Generator, labels: Rows) -> tuple[Rows, Rows, Rows]
     """Draw the points that teach metrics, the neighbours of a sample, and the held-out points."""
     learning = learning_rows(len(labels))
     others = rng.permutation(np.setdiff1d(np.arange(len(labels)), learning))
-    n_sample = min(_N_SAMPLE, len(others) // 2)
-    return learning, others[-n_sample:], others[:_N_WEIGHING]
+    n_sample = min(sizes().n_sample, len(others) // 2)
+    return learning, others[-n_sample:], others[: sizes().n_weighing]
 
 
 def choose_estimators(
@@ -310,9 +308,9 @@ def fit_features(training: Any, columns: NDArray[np.bool_] | None = None) -> Pow
 
 def normalizing_rows(n_points: int) -> NDArray[np.int64]:
     """Choose the points that tell how features are distributed."""
-    if n_points <= _MAX_NORMALIZING:
+    if n_points <= sizes().max_normalizing:
         return np.arange(n_points)
-    return sample_rows(n_points, _MAX_NORMALIZING, 0, _NORMALIZING_STREAM)
+    return sample_rows(n_points, sizes().max_normalizing, 0, _NORMALIZING_STREAM)
 
 
 def _fit_transform(

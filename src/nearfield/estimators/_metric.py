@@ -19,6 +19,7 @@ from nearfield.distances import (
     distance_matrix,
     euclidean_distances_to,
 )
+from nearfield.estimators._sizes import sizes
 from nearfield.estimators._standardize import Standardization
 from nearfield.estimators._training import TrainingPoints
 from nearfield.neighbors import Index, box_power, make_index
@@ -76,8 +77,6 @@ _AS_THEY_ARE = (
 )
 _EUCLIDEAN = ("euclidean", "l2", "mixed")
 _OF_TABLES = (*_EUCLIDEAN, "cityblock", "l1", "manhattan", *LEARNED_METRICS)
-_MAX_LEARNING_POINTS = 2_000
-_N_LEARNING_POINTS = 2_000  # of more than that, but at most half of them: the others weigh
 _LEARNING_STREAM = 3
 _LARGEST = 1e150  # the square of a larger difference is no number
 _SPARSE = (*_EUCLIDEAN, "manhattan", "cityblock", "l1")
@@ -271,9 +270,9 @@ def check_metric(metric: Any, metric_params: Any) -> dict[str, Any]:
 
 def learning_rows(n_points: int) -> NDArray[np.int64]:
     """Choose the training points that a metric is learned from: all, or at most 2,000 of many."""
-    if n_points <= _MAX_LEARNING_POINTS:
+    if n_points <= sizes().max_learning:
         return np.arange(n_points)
-    size = min(_N_LEARNING_POINTS, n_points // 2)
+    size = min(sizes().n_learning, n_points // 2)
     return np.sort(sample_rows(n_points, size, 0, _LEARNING_STREAM))
 
 

@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from nearfield._checks import check_whole
 from nearfield._threads import one_blas_thread
 from nearfield.distances import FeatureView
-from nearfield.estimators import _graph
 from nearfield.estimators._averages import fit_by_evidence, fit_by_stacking
 from nearfield.estimators._base import ProbabilisticClassifier, mark_tables
 from nearfield.estimators._decisions import held_out_probabilities
@@ -20,6 +19,7 @@ from nearfield.estimators._many_points import GraphFits, fit_features, fit_many_
 from nearfield.estimators._metric import Metric
 from nearfield.estimators._predictions import PosteriorMixin
 from nearfield.estimators._settings import ClassWeight, check_dense, make_rng
+from nearfield.estimators._sizes import sizes
 from nearfield.estimators._spectra import check_spectra, spectra_views
 from nearfield.estimators._training import TrainingPoints
 from nearfield.estimators._validation import (
@@ -203,7 +203,7 @@ class NearfieldClassifier(PosteriorMixin, ProbabilisticClassifier):
         X, labels, multiplicities, kept = check_weighted_data(self, X, y, sample_weight)
         check_class_prior(self.class_prior, len(self.classes_))
         self._check_weights_have_folds(multiplicities)
-        is_large = X.shape[0] > _graph.MAX_DENSE_AUTOMATIC and self.averaging == "stacking"
+        is_large = X.shape[0] > sizes().max_dense_automatic and self.averaging == "stacking"
         has_folds = self.averaging == "stacking" and not is_large
         codes = check_groups(groups, len(labels), kept, has_folds=has_folds)
         if not is_large:
