@@ -13,11 +13,9 @@ _MAX_POINTS = 600  # more say nothing new about a few scales, and cost their squ
 
 
 class Relevance(NamedTuple):
-    """What was learned: log scales of the features, and the field that they were learned in."""
+    """What was learned: log scales of the features, and how well they explain the labels."""
 
     log_scales: NDArray[np.float64]
-    beta: float
-    length: float
     log_pseudolikelihood: float
     n_iter: int
 
@@ -95,7 +93,7 @@ def learn_relevance(
     """
     is_varied = len(np.unique(labels)) > 1 and len(labels) > 2 and np.ptp(points, axis=0).any()
     if not is_varied:  # nothing to learn from
-        return Relevance(np.zeros(points.shape[1]), 0.0, 1.0, 0.0, 0)
+        return Relevance(np.zeros(points.shape[1]), 0.0, 0)
     if len(labels) > _MAX_POINTS:
         kept, _ = stratified_split(labels, _MAX_POINTS, random_state=0)
         points, labels = points[kept], np.unique(labels[kept], return_inverse=True)[1]
@@ -109,8 +107,6 @@ def learn_relevance(
     found = search_scales(objective, max_iter)
     return Relevance(
         objective.log_scales(found.parameters)[np.argsort(order)],
-        objective.beta(found.parameters),
-        found.length,
         objective.penalty(found.parameters) - found.value,
         found.n_iter,
     )
