@@ -4,13 +4,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: run test coverage test-long test-matrix wheel-test review fuzz lint docs benchmark benchmark-quality reproduction clean
+.PHONY: run check test coverage test-long test-matrix wheel-test review fuzz lint docs benchmark benchmark-quality reproduction clean
 
 run: $(INSTALLED)
 	$(BIN)/nearfield reproduce table2 --quick
 
 test: lint
 	$(BIN)/python -m pytest -n 2
+
+# For daily work: lint and the quick tests, in under two minutes on two cores.
+QUICK := checks cli_tables decisions distances enumeration families field intercepts neighbor_family \
+	neighbors package posterior priors pseudolikelihood quadrature runs tables weights
+
+check: lint
+	$(BIN)/python -m pytest -q -n 2 $(QUICK:%=tests/test_%.py)
 
 # The same tests with coverage, which takes half as long again.
 coverage: $(INSTALLED)

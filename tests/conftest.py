@@ -1,16 +1,26 @@
 """What several test files share: small random fields and a test of fit."""
 
+from contextlib import ExitStack
+
 import numpy as np
 import pytest
 from scipy.stats import chisquare
 
 from nearfield.distances import distance_matrix
+from nearfield.estimators._sizes import replaced_sizes
 from nearfield.field import LabelField, gaussian_weights
 
 
 @pytest.fixture
 def rng():
     return np.random.default_rng(20260101)
+
+
+@pytest.fixture
+def use_sizes():
+    """Let few points stand for many: call with other sizes of the estimators."""
+    with ExitStack() as stack:
+        yield lambda **changes: stack.enter_context(replaced_sizes(**changes))
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
-"""Weights and predictions of the k-nearest-neighbour field, written out one row at a time."""
+"""Plain forms of what is compiled or solved by steps: weights, predictions, log posteriors."""
 
 import numpy as np
+from scipy.special import logsumexp
 
 from nearfield.neighbors import TIE_TOLERANCE
 from nearfield.neighbors.index import PrecomputedIndex
@@ -61,3 +62,32 @@ def predictor_of(posterior, family, labels, predictive="joint"):
         return Predictor(posterior, family, labels, predictive)
     index = PrecomputedIndex(family.n_points)
     return NeighborPredictor(posterior, family, np.asarray(labels), index, predictive)
+
+
+def minus_log_posterior(parameters, support, labels, prior_sd, prior_beta, multiplicities=None):
+    r"""Evaluate what the intercepts and beta, in this order, minimise, and its gradient.
+
+    With :math:`r_{ig} = p(y_i = g \mid y_{-i}) - 1[y_i = g]` it is
+
+    .. math:: \sum_i r_{ig} + \frac{\alpha_g}{s^2}, \qquad
+              \sum_{ig} r_{ig} h_{ig} + \frac{\beta - m}{t^2}
+
+    The likelihood does not change if all intercepts move alike, so that the prior makes them sum
+    to zero. `prior_beta` is (m, t). With multiplicities, the term of each label counts as often.
+    """
+    alpha, beta = parameters[:-1], parameters[-1]
+    middle, spread = prior_beta
+    totals = alpha + beta * support
+    log_conditionals = totals - logsumexp(totals, axis=1, keepdims=True)
+    sites = np.arange(len(labels))
+    surplus = np.exp(log_conditionals)
+    surplus[sites, labels] -= 1.0
+    log_own = log_conditionals[sites, labels]
+    if multiplicities is not None:
+        surplus, log_own = surplus * multiplicities[:, None], log_own * multiplicities
+    penalty = 0.5 * np.sum((alpha / prior_sd) ** 2) + 0.5 * ((beta - middle) / spread) ** 2
+    gradient = np.append(
+        surplus.sum(axis=0) + alpha / prior_sd**2,
+        np.vdot(surplus, support) + (beta - middle) / spread**2,
+    )
+    return float(penalty - log_own.sum()), gradient

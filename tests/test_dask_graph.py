@@ -11,8 +11,6 @@ import pytest
 from sklearn.datasets import make_blobs
 
 import nearfield
-from nearfield.estimators import _at_scale, _decisions, _metric
-from nearfield.estimators import _graph as one_machine
 from nearfield.inference import Pseudolikelihood
 from nearfield.neighbors import (
     NeighborGraph,
@@ -43,12 +41,9 @@ ROUNDING = 1e-10
 
 
 @pytest.fixture(autouse=True)
-def _small_limits(monkeypatch):
+def _small_limits(use_sizes):
     """Make sampled conditionals and the choice of k happen with few points."""
-    monkeypatch.setattr(one_machine, "MAX_DENSE_AUTOMATIC", 500)
-    monkeypatch.setattr(one_machine, "_MAX_ALL_SITES", 600)
-    monkeypatch.setattr(one_machine, "_N_SITES", 250)
-    monkeypatch.setattr(one_machine, "_N_PILOT_SITES", 100)
+    use_sizes(max_dense_automatic=500, max_all_sites=600, n_sites=250, n_pilot_sites=100)
 
 
 @pytest.fixture
@@ -278,10 +273,8 @@ def test_a_model_on_dask_is_saved_as_that_of_one_machine(here, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["DistanceNeighborsClassifier", "NearfieldClassifier"])
-def test_decisions_over_shards_are_those_of_one_machine(here, name, monkeypatch):
-    monkeypatch.setattr(_decisions, "MAX_CALIBRATION", 400)
-    monkeypatch.setattr(_metric, "_MAX_LEARNING_POINTS", 400)
-    monkeypatch.setattr(_metric, "_N_LEARNING_POINTS", 300)
+def test_decisions_over_shards_are_those_of_one_machine(here, name, use_sizes):
+    use_sizes(max_calibration=400, max_learning=400, n_learning=300)
     settings = SETTINGS | ({"metrics": ("euclidean",)} if name.startswith("Near") else {})
     ours = getattr(nearfield, name)(**settings).fit(X, Y)
     theirs = getattr(nearfield_dask, name)(**settings).fit(as_array(X), as_array(Y))
@@ -331,12 +324,8 @@ def test_what_cannot_be_done_over_shards_is_refused(here):
 
 
 @pytest.fixture
-def _small_samples(monkeypatch):
-    monkeypatch.setattr(_at_scale, "_N_SAMPLE", 200)
-    monkeypatch.setattr(_at_scale, "_N_WEIGHING", 150)
-    monkeypatch.setattr(_at_scale, "_MAX_NORMALIZING", 400)
-    monkeypatch.setattr(_metric, "_MAX_LEARNING_POINTS", 500)
-    monkeypatch.setattr(_metric, "_N_LEARNING_POINTS", 300)
+def _small_samples(use_sizes):
+    use_sizes(n_sample=200, n_weighing=150, max_normalizing=400, max_learning=500, n_learning=300)
 
 
 @pytest.mark.usefixtures("_small_samples")

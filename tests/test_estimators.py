@@ -482,9 +482,9 @@ def test_no_seed_follows_the_global_state_of_numpy():
     [(40, False, "path"), (41, False, "pseudolikelihood"), (10, True, "pseudolikelihood")],
 )
 def test_automatic_engine_is_path_sampling_up_to_a_size(
-    n_points, is_directed, expected, monkeypatch, rng
+    n_points, is_directed, expected, use_sizes, rng
 ):
-    monkeypatch.setattr(_settings, "MAX_PATH_POINTS", 40)
+    use_sizes(max_path=40)
     distances = distance_matrix(rng.normal(size=(n_points, 2)))
     family = NeighborFamily.from_distances(distances, 2, is_directed=is_directed)
     name, engine = _settings.choose_engine("auto", family)

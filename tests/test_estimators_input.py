@@ -17,7 +17,6 @@ from nearfield import (
     KNeighborsClassifierCV,
     ProbabilisticKNeighborsClassifier,
 )
-from nearfield.estimators import _settings
 from nearfield.inference import Exchange
 
 X = np.random.default_rng(0).normal(size=(20, 3))
@@ -284,8 +283,8 @@ def test_unknown_settings_are_refused(make):
             make(n_jobs=n_jobs).fit(X, Y)
 
 
-def test_more_points_than_memory_holds_are_refused(monkeypatch):
-    monkeypatch.setattr(_settings, "MAX_DENSE_POINTS", 25)
+def test_more_points_than_memory_holds_are_refused(use_sizes):
+    use_sizes(max_dense=25)
     model = d_nn().fit(X, Y)
     with message("Expected at most 25 points, whose distances to each other are all kept"):
         model.predict_joint(X[:6])

@@ -1,12 +1,13 @@
 import numpy as np
 import pytest
+from plain import minus_log_posterior
 from scipy import stats
 from scipy.optimize import approx_fprime
 
 from nearfield.distances import distance_matrix
 from nearfield.field import DistanceFamily, NeighborFamily
 from nearfield.inference import Priors
-from nearfield.inference.intercepts import fit_external_field, minus_log_posterior
+from nearfield.inference.intercepts import fit_external_field
 from nearfield.inference.pseudolikelihood import pseudolikelihood_estimate
 
 

@@ -20,7 +20,7 @@ from nearfield import (
     ProbabilisticKNeighborsClassifier,
 )
 from nearfield.distances import PowerTransform, distance_matrix
-from nearfield.estimators import _at_scale, _graph, _metric, _neighbors_cv, _settings
+from nearfield.estimators import _graph, _many_points, _metric
 from nearfield.field import NeighborFamily
 from nearfield.inference import Exchange, Posterior
 from nearfield.inference.profile import maximize_pseudolikelihood
@@ -48,17 +48,15 @@ def pk_nn(neighborhood="symmetric", **settings):
 
 
 @pytest.fixture
-def few_are_many(monkeypatch):
+def few_are_many(use_sizes):
     """Take 200 points for many."""
-    monkeypatch.setattr(_graph, "MAX_DENSE_AUTOMATIC", 200)
-    monkeypatch.setattr(_settings, "MAX_DENSE_POINTS", 200)
+    use_sizes(max_dense_automatic=200, max_dense=200)
 
 
 @pytest.fixture
-def some_sites(few_are_many, monkeypatch):
+def some_sites(few_are_many, use_sizes):
     """Infer parameters from a third of 300 points."""
-    monkeypatch.setattr(_graph, "_MAX_ALL_SITES", 200)
-    monkeypatch.setattr(_graph, "_N_SITES", 100)
+    use_sizes(max_all_sites=200, n_sites=100)
 
 
 # d-nn on the graph
@@ -195,10 +193,10 @@ def test_one_seed_gives_one_answer_whatever_the_number_of_jobs(search, some_site
     np.testing.assert_array_equal(first, second)
 
 
-def test_some_conditionals_know_less_than_all(some_sites, monkeypatch):
+def test_some_conditionals_know_less_than_all(some_sites, use_sizes):
     X, y = noisy_moon(300)
     some = d_nn(n_neighbors=8).fit(X, y)
-    monkeypatch.setattr(_graph, "_MAX_ALL_SITES", 300)
+    use_sizes(max_all_sites=300)
     every = d_nn(n_neighbors=8).fit(X, y)
     # A third of the conditionals: sd up by the square root of three, give or take.
     ratio = some.posterior_.summary()["sd"]["beta"] / every.posterior_.summary()["sd"]["beta"]
@@ -321,8 +319,8 @@ def test_a_saved_pk_nn_of_many_points_predicts_the_same(neighborhood, some_sites
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
 
 
-def test_a_posterior_that_reaches_the_largest_k_is_told(few_are_many, monkeypatch):
-    monkeypatch.setattr(_graph, "MAX_K", 5)
+def test_a_posterior_that_reaches_the_largest_k_is_told(few_are_many, use_sizes):
+    use_sizes(max_k=5)
     X, y = noisy_moon(300)
     with pytest.warns(ConvergenceWarning, match="Expected a posterior of k below 5, the largest"):
         model = pk_nn().fit(X, y)
@@ -367,10 +365,10 @@ def test_knn_leaves_out_each_of_many_points_as_it_does_each_of_few(request):
     np.testing.assert_array_equal(sparse.cv_errors_, plain.cv_errors_)
 
 
-def test_some_points_left_out_tell_the_error_rate_of_all(few_are_many, monkeypatch):
+def test_some_points_left_out_tell_the_error_rate_of_all(few_are_many, use_sizes):
     X, y = noisy_moon(400)
     every = KNeighborsClassifierCV(random_state=0, max_neighbors=20).fit(X, y)
-    monkeypatch.setattr(_neighbors_cv, "_N_SITES", 200)
+    use_sizes(n_left_out=200)
     some = KNeighborsClassifierCV(random_state=0, max_neighbors=20).fit(X, y)
     assert some.cv_errors_.shape == (20,)
     standard_error = np.sqrt(0.25 / 200 * (1.0 - 200 / 400))
@@ -382,8 +380,8 @@ def test_some_points_left_out_tell_the_error_rate_of_all(few_are_many, monkeypat
     assert (other.cv_errors_ != some.cv_errors_).any()
 
 
-def test_with_many_points_k_has_a_bound_unless_one_is_given(few_are_many, monkeypatch):
-    monkeypatch.setattr(_neighbors_cv, "_MAX_K", 16)
+def test_with_many_points_k_has_a_bound_unless_one_is_given(few_are_many, use_sizes):
+    use_sizes(max_k=16)
     X, y = noisy_moon(250)
     assert KNeighborsClassifierCV(random_state=0).fit(X, y).cv_errors_.shape == (16,)
     assert KNeighborsClassifierCV(max_neighbors=30).fit(X, y).cv_errors_.shape == (30,)
@@ -408,18 +406,16 @@ def test_knn_refuses_a_search_that_there_is_not():
 
 
 @pytest.fixture
-def few_learn(few_are_many, monkeypatch):
+def few_learn(few_are_many, use_sizes):
     """Let 100 points choose estimators, 100 others teach metrics."""
-    monkeypatch.setattr(_at_scale, "_N_SAMPLE", 100)
-    monkeypatch.setattr(_metric, "_MAX_LEARNING_POINTS", 200)
-    monkeypatch.setattr(_metric, "_N_LEARNING_POINTS", 100)
+    use_sizes(n_sample=100, max_learning=200, n_learning=100)
 
 
 def test_no_point_that_taught_a_metric_weighs_estimators(few_learn):
     _, labels = noisy_moon(300)
     taught = _metric.learning_rows(300)
     assert len(taught) == 100
-    learning, neighbors, held_out = _at_scale.draw_rows(np.random.default_rng(0), labels)
+    learning, neighbors, held_out = _many_points.draw_rows(np.random.default_rng(0), labels)
     np.testing.assert_array_equal(learning, taught)
     assert len(np.unique(neighbors)) == 100
     assert len(np.unique(held_out)) == 200
@@ -427,11 +423,11 @@ def test_no_point_that_taught_a_metric_weighs_estimators(few_learn):
     assert not np.isin(neighbors, held_out[:100]).any()  # those that choose estimators
 
 
-def test_some_points_tell_how_features_are_distributed(monkeypatch):
+def test_some_points_tell_how_features_are_distributed(use_sizes):
     points = np.random.default_rng(0).lognormal(size=(4_000, 2))
-    every = PowerTransform().fit(points[_at_scale.normalizing_rows(len(points))])
-    monkeypatch.setattr(_at_scale, "_MAX_NORMALIZING", 1_000)
-    some = points[_at_scale.normalizing_rows(len(points))]
+    every = PowerTransform().fit(points[_many_points.normalizing_rows(len(points))])
+    use_sizes(max_normalizing=1_000)
+    some = points[_many_points.normalizing_rows(len(points))]
     assert len(np.unique(some, axis=0)) == 1_000
     gaps = np.abs(PowerTransform().fit(some).powers_ - every.powers_)
     assert gaps.max() <= 0.25  # a step of the grid
@@ -450,8 +446,8 @@ def test_one_seed_gives_the_average_one_answer_whatever_the_number_of_jobs(few_l
 
 
 def test_estimators_without_weight_are_dropped(few_learn, monkeypatch):
-    monkeypatch.setattr(_at_scale, "_LEAST_SAMPLE_WEIGHT", 0.0)
-    monkeypatch.setattr(_at_scale, "stacking_weights", lambda *_: np.array([0.04, 0.36, 0.6]))
+    monkeypatch.setattr(_many_points, "_LEAST_SAMPLE_WEIGHT", 0.0)
+    monkeypatch.setattr(_many_points, "stacking_weights", lambda *_: np.array([0.04, 0.36, 0.6]))
     X, y = noisy_moon(300)
     model = NearfieldClassifier(metrics=("euclidean", "manhattan"), random_state=0).fit(X, y)
     assert len(model.estimators_) == len(model.log_scores_) == 2

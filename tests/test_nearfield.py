@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 import pytest
+from plain import minus_log_posterior
 from scikit_checks import expected_failures
 from scipy.optimize import minimize
 from scipy.special import softmax
@@ -17,14 +18,13 @@ from nearfield import DistanceNeighborsClassifier, NearfieldClassifier
 from nearfield.datasets import load_crabs, load_iris, load_wine, stratified_split
 from nearfield.distances import PowerTransform, distance_matrix
 from nearfield.distances.power import yeo_johnson
-from nearfield.estimators import _at_scale, _averages, _graph, _metric
 from nearfield.estimators._stacking import deal_folds, stacking_weights
 from nearfield.field import DistanceFamily
 from nearfield.inference import Posterior, Priors, Pseudolikelihood
-from nearfield.inference.intercepts import minus_log_posterior
-from nearfield.prediction import heldout
-from nearfield.prediction.heldout import HeldOutField, HeldOutFold, HeldOutPrior
-from nearfield.prediction.kernels.intercepts import fit_intercepts
+from nearfield.inference.intercepts import maximize_intercepts
+from nearfield.prediction import grid
+from nearfield.prediction.grid import GridSettings, HeldOutPrior
+from nearfield.prediction.heldout import HeldOutField, HeldOutFold
 from nearfield.prediction.mixture import weighted_quantiles
 
 SMALL = {"kernels": ("gaussian",), "metrics": ("euclidean", "within"), "random_state": 0}
@@ -230,13 +230,12 @@ def test_intercepts_favour_what_neighbours_cannot_tell():
     assert all((candidate.intercept_ == 0.0).all() for candidate in without.estimators_)
 
 
-def test_compiled_intercepts_are_the_most_probable_ones():
+def test_fitted_intercepts_are_the_most_probable_ones():
     rng = np.random.default_rng(7)
     labels = np.repeat([0, 1, 2], [30, 10, 5])
     support = rng.dirichlet(np.ones(3), size=45) + 0.5 * np.eye(3)[labels]
-    alpha = np.empty(3)
-    beta = fit_intercepts(support, labels, 1.0, 50.0**-2, 3.0, alpha)
-    arguments = (support, labels, 1.0, (0.0, 50.0))
+    start, arguments = (np.zeros(3), 3.0), (support, labels, 1.0, (0.0, 50.0))
+    alpha, beta = maximize_intercepts(*arguments, (0.02, 300.0), start)
     found = minimize(minus_log_posterior, np.append(np.zeros(3), 3.0), args=arguments, jac=True)
     np.testing.assert_allclose(np.append(alpha, beta), found.x, atol=1e-3)
     assert alpha.sum() == pytest.approx(0.0)
@@ -255,12 +254,9 @@ def test_scales_far_from_the_points_are_no_obstacle(held_out):
 
 
 @pytest.fixture
-def few_are_many(monkeypatch):
+def few_are_many(use_sizes):
     """Take 400 points for many."""
-    monkeypatch.setattr(_graph, "MAX_DENSE_AUTOMATIC", 400)
-    monkeypatch.setattr(_at_scale, "_N_SAMPLE", 150)
-    monkeypatch.setattr(_metric, "_MAX_LEARNING_POINTS", 400)
-    monkeypatch.setattr(_metric, "_N_LEARNING_POINTS", 150)
+    use_sizes(max_dense_automatic=400, n_sample=150, max_learning=400, n_learning=150)
 
 
 @pytest.mark.filterwarnings("ignore:Expected class probabilities")
@@ -352,7 +348,7 @@ def test_held_out_support_is_that_of_the_last_point_of_a_larger_field(held_out, 
             np.testing.assert_allclose(support[i], expected, rtol=1e-5, atol=1e-5)
 
 
-def test_leaving_out_one_at_a_time_gives_the_pseudolikelihood_posterior(held_out, monkeypatch):
+def test_leaving_out_one_at_a_time_gives_the_pseudolikelihood_posterior(held_out):
     from scipy import stats
 
     points, labels, _, _ = held_out
@@ -372,14 +368,8 @@ def test_leaving_out_one_at_a_time_gives_the_pseudolikelihood_posterior(held_out
     field = HeldOutField(parts, labels, "gaussian", 3)
     expected = Pseudolikelihood().infer(None, family, labels, priors)
     coarse = field.infer(HeldOutPrior(50.0, 100.0), family.scale_range).posterior
-    for name, value in (
-        ("_N_SCAN_SCALES", 30),
-        ("_N_SCALES", 16),
-        ("_N_BETAS", 24),
-        ("_REACH", 10),
-    ):
-        monkeypatch.setattr(heldout, name, value)
-    fine = field.infer(HeldOutPrior(50.0, 100.0), family.scale_range).posterior
+    settings = GridSettings(n_scan_scales=30, n_scales=16, n_betas=24, reach=10.0)
+    fine = field.infer(HeldOutPrior(50.0, 100.0), family.scale_range, settings).posterior
     for found, error, evidence_error in ((coarse, 0.2, 0.2), (fine, 0.03, 0.01)):
         for name, sd in expected.sd().items():
             assert found.mean()[name] == pytest.approx(expected.mean()[name], abs=error * sd)
@@ -469,16 +459,16 @@ def test_draws_of_folds_are_averaged():
             [beta, beta + 1.0], [1.0, 2.0], [0.5, 0.5], "sigma", log_evidence=-beta
         )
         alpha = np.array([beta, -beta])
-        return heldout.HeldOutPosterior(posterior, np.log([density, density]), alpha)
+        return grid.HeldOutPosterior(posterior, np.log([density, density]), alpha)
 
-    posterior, log_densities, alpha = heldout.average_posteriors([found(1.0, 0.2), found(3.0, 0.6)])
+    posterior, log_densities, alpha = grid.average_posteriors([found(1.0, 0.2), found(3.0, 0.6)])
     assert posterior.mean()["beta"] == pytest.approx(2.5)
     assert posterior.log_evidence == pytest.approx(-2.0)
     np.testing.assert_allclose(np.exp(log_densities), [0.2, 0.2, 0.6, 0.6])
     np.testing.assert_allclose(alpha, [2.0, -2.0])
 
 
-def test_seeds_matter_less_the_more_often_folds_are_drawn(monkeypatch):
+def test_seeds_matter_less_the_more_often_folds_are_drawn(use_sizes):
     X, y = load_crabs(return_X_y=True)
     train, test = stratified_split(y, 0.25, random_state=0)
 
@@ -492,5 +482,5 @@ def test_seeds_matter_less_the_more_often_folds_are_drawn(monkeypatch):
         return np.std(found, axis=0).mean()
 
     repeated = difference()
-    monkeypatch.setattr(_averages, "_REPEATS", ())
+    use_sizes(repeats=())
     assert repeated < 0.6 * difference()  # 8 draws: about 0.35

@@ -25,7 +25,8 @@ from nearfield.inference.intercepts import fit_external_field
 from nearfield.inference.pseudolikelihood import log_pseudolikelihood
 from nearfield.neighbors import NeighborGraph, ReverseNeighbors
 from nearfield.prediction import NeighborPredictor, Predictor
-from nearfield.prediction.heldout import HeldOutField, HeldOutFold, HeldOutPrior
+from nearfield.prediction.grid import HeldOutPrior
+from nearfield.prediction.heldout import HeldOutField, HeldOutFold
 
 RNG = np.random.default_rng(5)
 POINTS = RNG.normal(size=(24, 2))

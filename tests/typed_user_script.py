@@ -44,5 +44,11 @@ def main(folder: Path) -> None:
 def typos(distances: NDArray[np.float64]) -> None:
     DistanceFamily(distances, "gausian", n_classes=3)  # type: ignore[arg-type]
     Exchange(start="random labels")  # type: ignore[arg-type]
+    nearfield.DistanceNeighborsClassifier("gausian")  # type: ignore[arg-type]
+    nearfield.DistanceNeighborsClassifier(metric="manhatan")  # type: ignore[arg-type]
+    nearfield.DistanceNeighborsClassifier(inference="exchanged")  # type: ignore[arg-type]
+    nearfield.ProbabilisticKNeighborsClassifier("symetric")  # type: ignore[arg-type]
+    nearfield.NearfieldClassifier(["gaussian"], ["cosin"])  # type: ignore[list-item]
+    nearfield.NearfieldClassifier(averaging="bayes", preprocess="nir")  # type: ignore[arg-type]
     nearfield.load("iris.nearfield").predict_probability(distances)  # type: ignore[attr-defined]
     print(load_iris().feature_names.shape)  # type: ignore[attr-defined]

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from nearfield.field import KernelName
+
 
 class Shape(NamedTuple):
     """What tuning must know of the training points."""
@@ -40,7 +42,7 @@ def nearfield(shape: Shape, seed: int) -> Any:
     return NearfieldClassifier(random_state=seed)
 
 
-def _distance(kernel: str) -> Maker:
+def _distance(kernel: KernelName) -> Maker:
     def make(shape: Shape, seed: int) -> Any:
         from nearfield import DistanceNeighborsClassifier
 
@@ -98,13 +100,14 @@ def _forest(shape: Shape, seed: int) -> Any:
     return OutOfBagForest(random_state=seed)
 
 
-def _logistic(shape: Shape, seed: int) -> Any:
+def logistic(shape: Shape) -> Any:
+    """Make logistic regression with its penalty by cross-validation, for scaled features."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GridSearchCV
 
     grid = {"C": list(np.logspace(-4, 4, 9))}
     machine = LogisticRegression(max_iter=2_000)
-    return _scaled(GridSearchCV(machine, grid, scoring="neg_log_loss", cv=shape.n_folds))
+    return GridSearchCV(machine, grid, scoring="neg_log_loss", cv=shape.n_folds)
 
 
 def _discriminant(shape: Shape, seed: int) -> Any:
@@ -125,7 +128,7 @@ METHODS: Mapping[str, Maker] = MappingProxyType(
         "Gaussian process": _gaussian_process,
         "SVM": _svc,
         "random forest": _forest,
-        "logistic regression": _logistic,
+        "logistic regression": lambda shape, seed: _scaled(logistic(shape)),
         "shrinkage LDA": _discriminant,
     }
 )

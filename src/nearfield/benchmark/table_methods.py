@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from nearfield._extras import import_extra
-from nearfield.benchmark.methods import Maker, OutOfBagForest, Shape, knn, nearfield
+from nearfield.benchmark.methods import Maker, OutOfBagForest, Shape, knn, logistic, nearfield
 
 
 def one_hot(*steps: Any) -> Any:
@@ -33,15 +33,6 @@ def one_hot(*steps: Any) -> Any:
         (text, make_column_selector(dtype_exclude=numeric)),
     )
     return make_pipeline(encoder, *steps)
-
-
-def _logistic(shape: Shape, seed: int) -> Any:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import GridSearchCV
-
-    grid = {"C": list(np.logspace(-4, 4, 9))}
-    machine = LogisticRegression(max_iter=2_000)
-    return one_hot(GridSearchCV(machine, grid, scoring="neg_log_loss", cv=shape.n_folds))
 
 
 def _forest(shape: Shape, seed: int) -> Any:
@@ -115,7 +106,7 @@ TABLE_METHODS: Mapping[str, Maker] = MappingProxyType(
     {
         "nearfield": nearfield,
         "k-nn": knn,
-        "logistic regression": _logistic,
+        "logistic regression": lambda shape, seed: one_hot(logistic(shape)),
         "CatBoost": _catboost,
         "LightGBM": _lightgbm,
         "HistGradientBoosting": _histograms,

@@ -1,14 +1,17 @@
 """The models that the command line knows by name, and the pipeline that a model file holds."""
 
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from nearfield.field import KernelName
+
 _MAX_GROUPED = 2_000  # rows that are held out in folds
-_KERNELS = {
+_KERNELS: "dict[str, KernelName]" = {
     "dnn1": "gaussian",
     "dnn2": "radius",
     "dnn3": "exponential",
@@ -126,13 +129,6 @@ def check_takes_weights(model: Model, weight: str | None) -> None:
             "the model knn takes no weights. Leave --weight out, or choose another --model.",
             param_hint="'--weight'",
         )
-
-
-def final_step(fitted: Any) -> Any:
-    """Give the classifier of a model that may be a pipeline from Python."""
-    from sklearn.pipeline import Pipeline
-
-    return fitted[-1] if isinstance(fitted, Pipeline) else fitted
 
 
 def known_categories(final: Any) -> dict[str, list[str]]:

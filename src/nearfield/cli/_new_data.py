@@ -2,13 +2,25 @@
 
 from typing import TYPE_CHECKING, Any
 
+import typer
 from numpy.typing import NDArray
 
 from nearfield.cli._columns import prediction_data
-from nearfield.cli._models import final_step, known_categories
+from nearfield.cli._model_files import load_model
+from nearfield.cli._models import known_categories
+from nearfield.cli._tables import STREAM, read_table
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def load_both(
+    model: str, data: str, sheet: str | None, max_bytes: int
+) -> tuple[Any, "pd.DataFrame"]:
+    """Read a model and a table; not both from standard input."""
+    if model == STREAM and data == STREAM:
+        raise typer.BadParameter("MODEL and DATA cannot both be standard input.")
+    return load_model(model), read_table(data, sheet=sheet, max_bytes=max_bytes)
 
 
 def model_features(fitted: Any, frame: "pd.DataFrame", *, drops_missing: bool) -> "pd.DataFrame":
@@ -34,7 +46,9 @@ def sample_ids(fitted: Any, frame: "pd.DataFrame", id: str | None) -> tuple[str,
 
 def training_names(fitted: Any) -> list[str] | None:
     """Name the training samples of a model by the ids that `nearfield fit` was told, if any."""
-    final = final_step(fitted)
+    from nearfield.estimators import split_pipeline
+
+    final, _ = split_pipeline(fitted)
     ids: list[str] = getattr(final, "training_ids_", [])
     if not ids:
         return None

@@ -6,12 +6,9 @@ import typer
 
 from nearfield.cli import _options
 from nearfield.cli._json import to_json
-from nearfield.cli._model_files import load_model
-from nearfield.cli._models import final_step
 from nearfield.cli._names import require_columns
-from nearfield.cli._new_data import model_features, sample_ids
+from nearfield.cli._new_data import load_both, model_features, sample_ids
 from nearfield.cli._run import one_line_errors, result_on_stdout
-from nearfield.cli._tables import STREAM, read_table
 from nearfield.cli._words import counted, listed, table
 
 if TYPE_CHECKING:
@@ -52,16 +49,15 @@ def explain(
 
     Example: `nearfield explain iris.model new.csv --row 3`
     """
-    if model == STREAM and data == STREAM:
-        raise typer.BadParameter("MODEL and DATA cannot both be standard input.")
-    fitted = load_model(model)
-    final = final_step(fitted)
+    from nearfield.estimators import split_pipeline
+
+    fitted, frame = load_both(model, data, sheet, _options.to_bytes(max_size))
+    final, _ = split_pipeline(fitted)
     if not hasattr(final, "explain"):
         raise ValueError(
             f"Expected a model that explains its predictions; got {type(final).__name__}. Fit one "
             "with --model nearfield, dnn1, dnn2, dnn3 or pknn."
         )
-    frame = read_table(data, sheet=sheet, max_bytes=_options.to_bytes(max_size))
     require_columns(frame, [id] if id else [])
     if row not in frame.index:
         raise ValueError(
@@ -70,8 +66,7 @@ def explain(
         )
     frame = frame.loc[[row]]
     features = model_features(fitted, frame, drops_missing=False)
-    X = features if final is fitted else fitted[:-1].transform(features)
-    explanation = final.explain(X, n_samples=top)[0]
+    explanation = final.explain(split_pipeline(fitted, features)[1], n_samples=top)[0]
     id_name, ids = sample_ids(fitted, frame, id)
     name = None if id_name == "row" else ids[0]
     record = _record(explanation, row, name, getattr(final, "training_ids_", []))

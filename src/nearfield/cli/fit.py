@@ -138,7 +138,7 @@ def _columns_for_people(account: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _candidate(row: dict[str, Any], *, is_spectra: bool) -> str:
+def _estimator(row: dict[str, Any], *, is_spectra: bool) -> str:
     """Name a part of the mixture; of spectra by their preprocessing too."""
     words = [row["kernel"], row["metric"]]
     return ", ".join([*words, row["features"]] if is_spectra else words)
@@ -171,7 +171,7 @@ def _for_people(account: dict[str, Any]) -> str:
         columns = ("weight", "log_score", "beta", "sigma")
         rows = [
             (
-                _candidate(row, is_spectra=account["settings"]["preprocess"] is not None),
+                _estimator(row, is_spectra=account["settings"]["preprocess"] is not None),
                 *(f"{row[column]:.3g}" for column in columns),
             )
             for row in account["candidates"]

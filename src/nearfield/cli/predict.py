@@ -8,14 +8,12 @@ from numpy.typing import NDArray
 
 from nearfield.cli import _options
 from nearfield.cli._json import to_json
-from nearfield.cli._model_files import load_model
-from nearfield.cli._models import final_step
 from nearfield.cli._names import require_columns
-from nearfield.cli._new_data import model_features, sample_ids
+from nearfield.cli._new_data import load_both, model_features, sample_ids
 from nearfield.cli._progress import progress
 from nearfield.cli._report_files import is_predictions
 from nearfield.cli._run import one_line_errors, result_on_stdout
-from nearfield.cli._tables import STREAM, read_table, source_name
+from nearfield.cli._tables import STREAM, source_name
 from nearfield.cli._words import counted, listed
 from nearfield.cli._writing import check_output, table_suffix, write_file, write_table
 
@@ -77,15 +75,12 @@ def predict(
 
     Example: `nearfield predict iris.model new.csv --out predictions.csv`
     """
-    if model == STREAM and data == STREAM:
-        raise typer.BadParameter("MODEL and DATA cannot both be standard input.")
     if not 0.0 < level < 1.0:
         raise typer.BadParameter(f"{level} is not between 0 and 1.", param_hint="'--level'")
     if out != STREAM:
         table_suffix(out)
     check_output(out, [model, data], is_predictions, "predictions", force=force)
-    fitted = load_model(model)
-    frame = read_table(data, sheet=sheet, max_bytes=_options.to_bytes(max_size))
+    fitted, frame = load_both(model, data, sheet, _options.to_bytes(max_size))
     require_columns(frame, [*([id] if id else []), *(keep or [])])
     features = model_features(fitted, frame, drops_missing=missing is _options.Missing.DROP)
     predictions = _predictions(fitted, features, level)
@@ -119,8 +114,9 @@ def _predicted(fitted: Any, features: "pd.DataFrame", level: float) -> "pd.DataF
     """Predict; a model without intervals, outlier score or p-values gives what it has."""
     import pandas as pd
 
-    final = final_step(fitted)
-    X = features if final is fitted else fitted[:-1].transform(features)
+    from nearfield.estimators import split_pipeline
+
+    final, X = split_pipeline(fitted, features)
     probabilities = final.predict_proba(X)
     top = probabilities.argmax(axis=1)
     rows = np.arange(len(top))

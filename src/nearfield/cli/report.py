@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 from nearfield.cli import _options
 from nearfield.cli._columns import class_labels
 from nearfield.cli._json import to_json
-from nearfield.cli._model_files import load_model
 from nearfield.cli._names import require_columns
-from nearfield.cli._new_data import model_features, sample_ids, training_names
+from nearfield.cli._new_data import load_both, model_features, sample_ids, training_names
 from nearfield.cli._progress import progress
 from nearfield.cli._report_files import check_report_folder, write_report
 from nearfield.cli._run import one_line_errors, result_on_stdout
-from nearfield.cli._tables import STREAM, read_table, source_name
+from nearfield.cli._tables import source_name
 from nearfield.cli._words import counted, listed, quoted
 
 if TYPE_CHECKING:
@@ -62,11 +61,8 @@ def report(
     """
     from nearfield.report import Source, gather, predict_new
 
-    if model == STREAM and data == STREAM:
-        raise typer.BadParameter("MODEL and DATA cannot both be standard input.")
     check_report_folder(out, force=force)
-    fitted = load_model(model)
-    frame = read_table(data, sheet=sheet, max_bytes=_options.to_bytes(max_size))
+    fitted, frame = load_both(model, data, sheet, _options.to_bytes(max_size))
     require_columns(frame, [name for name in (id, target) if name is not None])
     features = model_features(fitted, frame, drops_missing=missing is _options.Missing.DROP)
     frame = frame.loc[features.index]

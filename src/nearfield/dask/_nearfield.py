@@ -21,8 +21,8 @@ from nearfield.estimators import (
     Average,
     MetricSpace,
     check_average,
-    fit_at_scale,
     fit_features,
+    fit_many_points,
     fit_on_held_out,
     site_rows,
 )
@@ -94,26 +94,26 @@ class_weight, class_prior, n_folds, concentration, n_jobs, random_state
 
         shards: dict[Any, Shards] = {}  # by metric
 
-        def fit(candidate: Any, sites: NDArray[np.int64]) -> tuple[Any, Floats]:
-            fitted, metric = DistanceNeighborsClassifier(**candidate.get_params()), candidate.metric
+        def fit(estimator: Any, sites: NDArray[np.int64]) -> tuple[Any, Floats]:
+            fitted, metric = DistanceNeighborsClassifier(**estimator.get_params()), estimator.metric
             if metric not in shards:
                 shards[metric] = Shards.from_training(
                     training, MetricSpace.learn(training, metric, None, standardize=True)
                 )
-            sharded = ShardedTraining(shards[metric], candidate.kernel, False, sites=sites)
+            sharded = ShardedTraining(shards[metric], estimator.kernel, False, sites=sites)
             fit, log_densities = fit_on_held_out(sharded)
             fitted._keep_model(training, *fitted._sharded_model(shards[metric], fit))
             return fitted, log_densities
 
         settings = self._local(class_prior=None)
         settings.classes_ = training.classes
-        model = AverageModel(features, fit_at_scale(settings, training, fit))
-        return model, _describe(model.with_candidates(settings, model.average.candidates))
+        model = AverageModel(features, fit_many_points(settings, training, fit))
+        return model, _describe(model.with_estimators(settings, model.average.estimators))
 
 
 @dataclass(frozen=True, eq=False)
 class AverageModel:
-    """Candidates over shards, averaged.
+    """Estimators over shards, averaged.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class AverageModel:
         points : Delayed ndarray, shape (m, n_features)
         """
         placed = delayed(_transform)(self.features, points)
-        models = [each._model for each in self.average.candidates]
+        models = [each._model for each in self.average.estimators]
         if method == "interval":
             averages = [model.averages for model in models]
             supports = [model.apply("support", placed) for model in models]
@@ -144,21 +144,21 @@ class AverageModel:
 
     def conditional_probabilities(self, sites: NDArray[np.int64]) -> Floats:
         """Average the conditionals of some training points given all other labels, shape (m, G)."""
-        models = [each._model for each in self.average.candidates]
+        models = [each._model for each in self.average.estimators]
         parts = [model.conditional_probabilities(sites) for model in models]
         return _weighted_sum(self.average.weights, parts)
 
     def to_local(self, estimator: Any) -> Any:
         """Give an estimator of one machine the estimators with their training points."""
-        candidates = [each.to_local() for each in self.average.candidates]
-        local = self.with_candidates(estimator, candidates)
-        local.labels_ = candidates[0].labels_
+        estimators = [each.to_local() for each in self.average.estimators]
+        local = self.with_estimators(estimator, estimators)
+        local.labels_ = estimators[0].labels_
         return local
 
-    def with_candidates(self, estimator: Any, candidates: list[Any]) -> Any:
-        """Give an estimator what is fitted, with these candidates."""
+    def with_estimators(self, estimator: Any, estimators: list[Any]) -> Any:
+        """Give an estimator what is fitted, with these estimators."""
         estimator.preprocess_, estimator.power_transform_ = None, self.features
-        estimator._keep(candidates, self.average.log_scores, self.average.weights)
+        estimator._keep(estimators, self.average.log_scores, self.average.weights)
         return estimator
 
 

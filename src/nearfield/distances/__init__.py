@@ -12,7 +12,7 @@ from nearfield.distances.ard import ArdMetric
 from nearfield.distances.discriminant import DiscriminantMetric
 from nearfield.distances.donors import fill_from_donors
 from nearfield.distances.frames import RawColumn, as_numbers, is_table, raw_columns
-from nearfield.distances.kernels.relevance import CompiledObjective
+from nearfield.distances.kernels.scaled_field import best_beta
 from nearfield.distances.learned import LinearMetric
 from nearfield.distances.power import PowerTransform
 from nearfield.distances.tables import (
@@ -33,7 +33,6 @@ __all__ = [
     "LEARNED_METRICS",
     "ArdMetric",
     "ColumnCode",
-    "CompiledObjective",
     "DiscriminantMetric",
     "FeatureView",
     "LinearMetric",
@@ -42,6 +41,7 @@ __all__ = [
     "TableEncoder",
     "WithinMetric",
     "as_numbers",
+    "best_beta",
     "canonical_metric",
     "check_distances",
     "distance_matrix",

@@ -6,18 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearfield.datasets import stratified_split
-from nearfield.distances._scale_objective import ObjectiveMaker, ScaleObjective, ScaleProblem
+from nearfield.distances._scale_objective import ScaleObjective, ScaleProblem
 from nearfield.distances._scale_search import search_scales
 
 _MAX_POINTS = 600  # more say nothing new about a few scales, and cost their square
 
 
 class Relevance(NamedTuple):
-    """What was learned: log scales of the features, and the field that they were learned in."""
+    """What was learned: log scales of the features, and how well they explain the labels."""
 
     log_scales: NDArray[np.float64]
-    beta: float
-    length: float
     log_pseudolikelihood: float
     n_iter: int
 
@@ -47,7 +45,6 @@ class RelevanceLearner:
         self,
         points: NDArray[np.float64],
         labels: NDArray[np.int64],
-        make_objective: ObjectiveMaker | None,
         independence: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
         relevance = learn_relevance(
@@ -56,7 +53,6 @@ class RelevanceLearner:
             spread=self.spread,
             max_iter=self.max_iter,
             independence=independence,
-            make_objective=make_objective or ScaleObjective,
         )
         self.scales_ = np.exp(relevance.log_scales)
         self.log_pseudolikelihood_ = relevance.log_pseudolikelihood
@@ -71,7 +67,6 @@ def learn_relevance(
     spread: float = 1.0,
     max_iter: int = 50,
     independence: NDArray[np.float64] | None = None,
-    make_objective: ObjectiveMaker = ScaleObjective,
 ) -> Relevance:
     r"""Learn the scales under which the labels of neighbours explain each other best.
 
@@ -95,12 +90,10 @@ def learn_relevance(
     independence : ndarray, shape (n_features,), optional
         1 (by default) for a feature with a log scale of its own, 0 for one with a common log
         scale, whose prior standard deviation is 3 tau; between them for an average of both.
-    make_objective : callable
-        `ScaleObjective`, or its compiled form.
     """
     is_varied = len(np.unique(labels)) > 1 and len(labels) > 2 and np.ptp(points, axis=0).any()
     if not is_varied:  # nothing to learn from
-        return Relevance(np.zeros(points.shape[1]), 0.0, 1.0, 0.0, 0)
+        return Relevance(np.zeros(points.shape[1]), 0.0, 0)
     if len(labels) > _MAX_POINTS:
         kept, _ = stratified_split(labels, _MAX_POINTS, random_state=0)
         points, labels = points[kept], np.unique(labels[kept], return_inverse=True)[1]
@@ -110,12 +103,10 @@ def learn_relevance(
     if independence is not None:
         independence = independence[order]
     problem = ScaleProblem.from_points(points[:, order], labels, spread, independence)
-    objective = make_objective(problem)
+    objective = ScaleObjective(problem)
     found = search_scales(objective, max_iter)
     return Relevance(
         objective.log_scales(found.parameters)[np.argsort(order)],
-        objective.beta(found.parameters),
-        found.length,
         objective.penalty(found.parameters) - found.value,
         found.n_iter,
     )

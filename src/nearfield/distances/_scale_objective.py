@@ -1,25 +1,24 @@
 """What scales of features maximise: the log pseudolikelihood of their field, and a prior."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.distances._scaled_field import (
-    MAX_BETA,
-    NEIGHBORING,
-    PRIOR_SD_BETA,
-    best_beta,
-    field_gradient,
-    gaussian_rows,
-    spread_lengths,
-    squared_distances,
-)
+from nearfield.distances.kernels.relevance import fill_gradient, quasi_newton, scale_points
+from nearfield.distances.kernels.scaled_field import best_beta, field_slopes, weigh_neighbors
 
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
 
-MIN_BETA = 1e-3
+PRIOR_SD_BETA = 50.0
+"""The paper's prior of beta, here for beta > 0."""
+
+MIN_BETA, MAX_BETA = 1e-3, 200.0
+NEIGHBORING = np.exp(np.linspace(-0.6, 0.6, 4))
+"""Lengths around one that was best before, relative to it."""
+
+_N_LENGTHS = 8
 
 
 class ScaleProblem(NamedTuple):
@@ -76,24 +75,40 @@ class ScaleObjective:
     theta are free log scales, one a feature and a common one. The log scales that come of them
     are shifted so that the mean squared distance stays as it was.
 
-    `nearfield.distances.kernels.relevance` has the same, compiled.
+    Matrix products are NumPy's: within a kernel they would take longer to compile than the rest.
     """
 
     def __init__(self, problem: ScaleProblem) -> None:
         self.problem = problem
         self.n_parameters = len(problem.precisions) + 1
+        n_points, n_classes = len(problem.points), len(problem.class_starts) - 1
+        self._prior = problem.shares, problem.independence, problem.precisions
+        self._points = problem.points.astype(np.float32)
+        self._scaled = np.empty_like(self._points)
+        self._scales = np.empty(self._points.shape[1])
+        self._products, self._weights = np.empty((2, n_points, n_points), dtype=np.float32)
+        self._sums, self._support = np.empty((2, n_points, n_classes))
 
     def __call__(self, parameters: Floats, log_length: float) -> tuple[float, Floats]:
         """Evaluate at a length of the kernel: the value, and the gradient."""
-        problem, theta = self.problem, parameters[:-1]
-        beta, log_scales = self.beta(parameters), self.log_scales(parameters)
-        value, by_scale, by_beta = self.field(log_scales - log_length, beta)
-        raw = by_scale - problem.shares * np.exp(2.0 * log_scales) * by_scale.sum()
-        own = problem.independence
-        by_theta = np.append(own * raw, (1.0 - own) @ raw)
-        by_log_beta = beta * by_beta - (beta / PRIOR_SD_BETA) ** 2
-        gradient = np.append(problem.precisions * theta - by_theta, -by_log_beta)
-        return self.penalty(parameters) - value, gradient
+        beta, gradient = self.beta(parameters), np.empty(self.n_parameters)
+        norms = self._multiply(parameters, log_length)
+        self._weigh_neighbors(norms, 1.0)
+        value, by_beta, by_square = self._field_slopes(beta)
+        products = self._weights @ self._points
+        penalty = fill_gradient(
+            self._points,
+            products,
+            by_square,
+            self._scales,
+            log_length,
+            self._prior,
+            parameters,
+            gradient,
+        )
+        penalty += (beta / PRIOR_SD_BETA) ** 2
+        gradient[-1] = (beta / PRIOR_SD_BETA) ** 2 - beta * by_beta
+        return 0.5 * penalty - value, gradient
 
     def penalty(self, parameters: Floats) -> float:
         """Give minus the log prior of the parameters, up to a constant."""
@@ -111,34 +126,32 @@ class ScaleObjective:
         raw -= raw.max()  # no exp of a wild trial step overflows
         return raw - 0.5 * np.log(self.problem.shares @ np.exp(2.0 * raw))
 
-    def field(self, log_scales: Floats, beta: float) -> tuple[float, Floats, float]:
-        """Give the log pseudolikelihood at length one, and its slopes in log scales and beta."""
-        points = self.problem.points
-        squared = squared_distances(points, log_scales)
-        value, by_kernel, by_beta = field_gradient(squared, self._is_class(), beta)
-        # Rows of the gradient sum to zero: of sum_ij g_ij (x_i - x_j)^2 three terms are two.
-        by_scale = by_kernel.sum(axis=0) @ points**2
-        by_scale -= 2.0 * np.einsum("if,if->f", points, by_kernel @ points)
-        return value, -np.exp(2.0 * log_scales) * by_scale, by_beta
-
     def best_length(self, parameters: Floats, around: float) -> tuple[float, float]:
         """Find the length of the Gaussian kernel and the beta > 0 that explain the labels best.
 
         Each length is weighed by the mass of its best beta (Laplace), not by its height. They are
         around a given one, or, if that is zero, everywhere.
         """
-        is_class = self._is_class()
-        squared = squared_distances(self.problem.points, self.log_scales(parameters))
-        best, beta = (-np.inf, 1.0, 1.0), 3.0
-        for length in around * NEIGHBORING if around > 0.0 else spread_lengths(squared):
-            weights = gaussian_rows(squared / length**2)
-            support = (weights + weights.T) @ is_class
-            gains = support - np.einsum("ig,ig->i", support, is_class)[:, None]
-            beta, log_mass = best_beta(gains, start=beta)
-            best = max(best, (log_mass, length, beta))
-        return float(best[1]), float(best[2])
+        norms = self._multiply(parameters, 0.0)
+        if around > 0.0:
+            lengths = around * NEIGHBORING
+        else:
+            lengths = spread_lengths(np.maximum(norms[:, None] + norms - 2.0 * self._products, 0.0))
+        best, beta, labels = (-np.inf, 1.0, 1.0), 3.0, self.problem.labels
+        prior, ones = PRIOR_SD_BETA**-2, np.ones(len(labels))
+        for length in lengths:
+            self._weigh_neighbors(norms, length)
+            beta, log_mass = best_beta(self._support, labels, ones, prior, MAX_BETA, beta)
+            best = max(best, (log_mass, float(length), beta))
+        return best[1:]
 
-    def quasi_newton(self, gradient: Floats, moves: Floats, changes: Floats, n_kept: int) -> Floats:
+    def quasi_newton(
+        self,
+        gradient: Floats,
+        moves: Floats,
+        changes: Floats,
+        n_kept: int,
+    ) -> Floats:
         """Multiply minus the gradient by the inverse curvature that past steps have shown.
 
         Parameters
@@ -152,24 +165,55 @@ class ScaleObjective:
         """
         if n_kept == 0:  # nothing is known yet: a step of at most one in each parameter
             return -gradient / max(np.abs(gradient).max(), 1.0)
-        n_memory, direction = len(moves), -gradient
-        rows = [t % n_memory for t in range(max(n_kept - n_memory, 0), n_kept)]
-        curvatures = np.einsum("tp,tp->t", moves, changes)
-        shares = np.zeros(n_memory)
-        for row in reversed(rows):
-            shares[row] = moves[row] @ direction / curvatures[row]
-            direction = direction - shares[row] * changes[row]
-        last = changes[rows[-1]]
-        direction = direction * (curvatures[rows[-1]] / (last @ last))
-        for row in rows:
-            correction = changes[row] @ direction / curvatures[row]
-            direction = direction + (shares[row] - correction) * moves[row]
+        direction, work = -gradient, np.empty((2, len(moves)))
+        quasi_newton(moves, changes, n_kept, work, direction)
         return direction
 
-    def _is_class(self) -> Floats:
-        n_classes = len(self.problem.class_starts) - 1
-        return (self.problem.labels[:, None] == np.arange(n_classes)).astype(np.float64)
+    def _multiply(self, parameters: Floats, log_length: float) -> Singles:
+        """Fill in the inner products of the scaled points; return their diagonal."""
+        scale_points(self._points, self._prior, parameters, log_length, self._scales, self._scaled)
+        # A copy of the transpose: the product of a matrix with itself takes NumPy longer.
+        np.matmul(self._scaled, self._scaled.T.copy(), out=self._products)
+        return self._products.diagonal().copy()
+
+    def _weigh_neighbors(self, norms: Singles, length: float) -> None:
+        """Fill in the weights, their sums and the support."""
+        labels, class_starts = self.problem.labels, self.problem.class_starts
+        back = np.zeros(self._sums.shape[::-1], dtype=np.float32)
+        weigh_neighbors(
+            self._products,
+            norms,
+            labels,
+            class_starts,
+            length,
+            self._weights,
+            self._sums,
+            back,
+            self._support,
+        )
+
+    def _field_slopes(self, beta: float) -> tuple[float, float, Singles]:
+        """Replace weights by slopes; return the value, its slope in beta, and sums of slopes."""
+        labels, class_starts = self.problem.labels, self.problem.class_starts
+        residuals = np.empty(self._sums.shape[::-1], dtype=np.float32)
+        by_square = np.zeros(len(labels), dtype=np.float32)
+        value, by_beta = field_slopes(
+            self._weights,
+            self._sums,
+            labels,
+            class_starts,
+            self._support,
+            beta,
+            residuals,
+            by_square,
+        )
+        return value, by_beta, by_square
 
 
-ObjectiveMaker = Callable[[ScaleProblem], ScaleObjective]
-"""What makes the objective of a problem: `ScaleObjective`, or a compiled one."""
+def spread_lengths(squared: NDArray[Any]) -> Floats:
+    """Give lengths between those of near neighbours and the largest."""
+    farthest = float(np.sqrt(squared.max()))
+    others = np.where(np.eye(len(squared), dtype=bool), np.inf, squared)
+    nearest = float(np.mean(np.sqrt(others.min(axis=1))))
+    low, high = np.log([max(0.1 * nearest, 1e-4 * farthest), farthest])
+    return np.exp(np.linspace(low, high, _N_LENGTHS))

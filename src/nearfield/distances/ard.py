@@ -4,7 +4,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearfield.distances._relevance import RelevanceLearner
-from nearfield.distances._scale_objective import ObjectiveMaker
 from nearfield.distances.learned import LinearMetric
 
 
@@ -45,10 +44,5 @@ class ArdMetric(RelevanceLearner, LinearMetric):
 
     depends_on_axes = True
 
-    def _learn(
-        self,
-        points: NDArray[np.float64],
-        labels: NDArray[np.int64],
-        make_objective: ObjectiveMaker | None = None,
-    ) -> NDArray[np.float64]:
-        return self._learn_scales(points, labels, make_objective)
+    def _learn(self, points: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+        return self._learn_scales(points, labels)

@@ -4,7 +4,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearfield.distances._relevance import RelevanceLearner
-from nearfield.distances._scale_objective import ObjectiveMaker
 from nearfield.distances.learned import LinearMetric, class_means
 from nearfield.distances.within import whiten_within
 
@@ -59,18 +58,13 @@ class DiscriminantMetric(RelevanceLearner, LinearMetric):
         super().__init__(spread, max_iter)
         self.max_shrinkage = max_shrinkage
 
-    def _learn(
-        self,
-        points: NDArray[np.float64],
-        labels: NDArray[np.int64],
-        make_objective: ObjectiveMaker | None = None,
-    ) -> NDArray[np.float64]:
+    def _learn(self, points: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
         learned = whiten_within(points, labels, self.max_shrinkage)
         whitening, self.shrinkage_, self.variance_kept_ = learned
         white = points @ whitening.T
         axes, independence = discriminant_axes(white, labels)
         self.n_discriminant_ = min(int(labels.max()), len(axes))
-        scales = self._learn_scales(white @ axes.T, labels, make_objective, independence)
+        scales = self._learn_scales(white @ axes.T, labels, independence)
         return scales[:, None] * (axes @ whitening)
 
 

@@ -13,8 +13,6 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nearfield.distances._scale_objective import ObjectiveMaker
-
 _CONSTANT = 1e-9  # a standard deviation of less, relative to the largest value, is noise
 
 
@@ -46,12 +44,7 @@ class LinearMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.mean_ = standardized.mean
         return self
 
-    def learn(
-        self,
-        points: NDArray[np.float64],
-        labels: NDArray[np.int64],
-        make_objective: ObjectiveMaker | None = None,
-    ) -> Self:
+    def learn(self, points: NDArray[np.float64], labels: NDArray[np.int64]) -> Self:
         """Learn the map from standardised points, and labels of which none is left out.
 
         Parameters
@@ -60,11 +53,9 @@ class LinearMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             Standardised, or on scales that count.
         labels : ndarray of int, shape (n,)
             0..G-1, all of them.
-        make_objective : callable, optional
-            What evaluates scales, where they are learned: see `learn_relevance`.
         """
         self.mean_ = points.mean(axis=0)
-        self.map_ = self._learn(points - self.mean_, labels, make_objective)
+        self.map_ = self._learn(points - self.mean_, labels)
         self.n_features_in_ = points.shape[1]
         return self
 
@@ -98,12 +89,7 @@ class LinearMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return tags
 
     @abstractmethod
-    def _learn(
-        self,
-        points: NDArray[np.float64],
-        labels: NDArray[np.int64],
-        make_objective: ObjectiveMaker | None = None,
-    ) -> NDArray[np.float64]:
+    def _learn(self, points: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
         """Learn the map of standardised points, shape (n_components, n_features)."""
 
 

@@ -5,7 +5,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.distances._scale_objective import ObjectiveMaker
 from nearfield.distances.learned import LinearMetric, class_means
 
 Floats = NDArray[np.float64]
@@ -70,12 +69,7 @@ class WithinMetric(LinearMetric):
     def __init__(self, max_shrinkage: float = 1.0) -> None:
         self.max_shrinkage = max_shrinkage
 
-    def _learn(
-        self,
-        points: Floats,
-        labels: NDArray[np.int64],
-        make_objective: ObjectiveMaker | None = None,
-    ) -> Floats:
+    def _learn(self, points: Floats, labels: NDArray[np.int64]) -> Floats:
         whitening = whiten_within(points, labels, self.max_shrinkage)
         components, self.shrinkage_, self.variance_kept_ = whitening
         return components

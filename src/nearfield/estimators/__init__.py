@@ -1,17 +1,11 @@
 """The scikit-learn classes: validation and orchestration, no mathematics.
 
 `nearfield.dask` runs the same fits on training points in shards. It needs what these classes are
-made of: `FieldClassifier`, the fit on the graph and the average over candidates, and the checks.
+made of: `FieldClassifier`, the fit on the graph and the average over estimators, and the checks.
 """
 
-from nearfield.estimators._at_scale import (
-    fit_at_scale,
-    fit_features,
-    fit_on_held_out,
-)
 from nearfield.estimators._averages import Average
-from nearfield.estimators._base import ProbabilisticClassifier
-from nearfield.estimators._candidates import check_average
+from nearfield.estimators._base import ProbabilisticClassifier, split_pipeline
 from nearfield.estimators._decisions import (
     calibration_rows,
     check_words,
@@ -26,6 +20,12 @@ from nearfield.estimators._graph import (
     draw_seed,
     fit_on_graph,
     site_rows,
+)
+from nearfield.estimators._held_out import check_average
+from nearfield.estimators._many_points import (
+    fit_features,
+    fit_many_points,
+    fit_on_held_out,
 )
 from nearfield.estimators._measured import MeasuredFamily
 from nearfield.estimators._metric import MetricSpace, check_metric
@@ -67,11 +67,12 @@ __all__ = [
     "conditional_rows",
     "decisions_from",
     "draw_seed",
-    "fit_at_scale",
     "fit_features",
+    "fit_many_points",
     "fit_on_graph",
     "fit_on_held_out",
     "make_rng",
     "site_rows",
     "spectra_views",
+    "split_pipeline",
 ]

@@ -1,4 +1,4 @@
-"""Averages over candidates: weighed by held-out labels, or by their evidence."""
+"""Averages over estimators: weighed by held-out labels, or by their evidence."""
 
 from typing import Any, NamedTuple
 
@@ -7,23 +7,22 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from nearfield.estimators._candidates import (
+from nearfield.estimators._distance import DistanceNeighborsClassifier
+from nearfield.estimators._held_out import (
     TrainingData,
-    candidate_classifier,
     fit_held_out,
     metric_params_of,
     metrics_of,
 )
 from nearfield.estimators._settings import make_rng
+from nearfield.estimators._sizes import sizes
 from nearfield.estimators._stacking import deal_folds, stacking_weights
-
-_REPEATS = (100, 8), (250, 4), (500, 2)  # up to so many points, as many draws of folds
 
 
 class Average(NamedTuple):
-    """Fitted candidates, how well each predicts, and what each weighs."""
+    """Fitted estimators, how well each predicts, and what each weighs."""
 
-    candidates: list[Any]
+    estimators: list[Any]
     log_scores: NDArray[np.float64]
     weights: NDArray[np.float64]
 
@@ -62,11 +61,11 @@ def fit_by_stacking(
         for data in readings
         for metric in metrics_of(model)
     )
-    candidates = [candidate for group in fitted for candidate, _ in group]
+    estimators = [estimator for group in fitted for estimator, _ in group]
     log_densities = np.transpose([log_density for group in fitted for _, log_density in group])
     counts = None if multiplicities is None else np.tile(multiplicities, len(repeats))
     weights = stacking_weights(log_densities, len(repeats) * model.concentration, counts)
-    return Average(candidates, np.average(log_densities, axis=0, weights=counts), weights)
+    return Average(estimators, np.average(log_densities, axis=0, weights=counts), weights)
 
 
 def n_repeats(n_points: int) -> int:
@@ -75,16 +74,16 @@ def n_repeats(n_points: int) -> int:
     Over 11 splits of six data sets, 4 repeats instead of one take the mean difference between the
     probabilities of two seeds from 0.011 to 0.007, and the time of a fit to 2.5 times as much.
     """
-    return next((n for most, n in _REPEATS if n_points <= most), 1)
+    return next((n for most, n in sizes().repeats if n_points <= most), 1)
 
 
 def fit_by_evidence(model: Any, points: NDArray[np.float64], labels: NDArray[np.int64]) -> Average:
     """Fit every estimator by path sampling, and weigh them by their evidence."""
-    candidates = [
-        candidate_classifier(
+    estimators = [
+        DistanceNeighborsClassifier(
             kernel,
-            metric,
-            "path",
+            metric=metric,
+            inference="path",
             metric_params=metric_params_of(model, metric),
             fit_intercept=model.fit_intercept,
             n_jobs=model.n_jobs,
@@ -93,8 +92,8 @@ def fit_by_evidence(model: Any, points: NDArray[np.float64], labels: NDArray[np.
         for metric in metrics_of(model)
         for kernel in model.kernels
     ]
-    for candidate in candidates:
-        candidate._feature_view = model._feature_views()[0]
-        candidate.fit(points, model.classes_[labels])
-    log_evidences = np.array([candidate.log_evidence_ for candidate in candidates])
-    return Average(candidates, log_evidences, softmax(log_evidences))
+    for estimator in estimators:
+        estimator._feature_view = model._feature_views()[0]
+        estimator.fit(points, model.classes_[labels])
+    log_evidences = np.array([estimator.log_evidence_ for estimator in estimators])
+    return Average(estimators, log_evidences, softmax(log_evidences))

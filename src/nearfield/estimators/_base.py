@@ -1,4 +1,4 @@
-"""What the classifiers share: prediction from probabilities, and data seen through distances."""
+"""What the classifiers share: prediction from probabilities, and a metric on the features."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from nearfield.distances import FeatureView, fill_from_donors
@@ -113,7 +114,7 @@ class ProbabilisticClassifier(ClassifierMixin, BaseEstimator):
 
 
 class MetricClassifier(ProbabilisticClassifier):
-    """A classifier that sees the points through their distances."""
+    """A classifier by the distances between points."""
 
     metric: Any
     metric_params: Any
@@ -148,3 +149,13 @@ def mark_tables(tags: Any) -> None:
     tags.input_tags.allow_nan = True
     tags.input_tags.categorical = True
     tags.input_tags.string = True
+
+
+def split_pipeline(fitted: Any, X: Any = None) -> tuple[Any, Any]:
+    """Return the last step of a fitted pipeline and the features it takes; else both as given."""
+    check_is_fitted(fitted)
+    if not isinstance(fitted, Pipeline):
+        return fitted, X
+    if X is not None and len(fitted) > 1:
+        X = fitted[:-1].transform(X)
+    return fitted[-1], X

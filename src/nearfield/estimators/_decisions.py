@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,12 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearfield._checks import check_level
 from nearfield.datasets import stratified_split
-from nearfield.estimators._joint import all_training_distances
+from nearfield.estimators._joint import all_training_distances, family_over
 from nearfield.estimators._metric import is_named, learning_rows
 from nearfield.estimators._settings import check_flag
+from nearfield.estimators._sizes import sizes
 from nearfield.estimators._stacking import deal_folds
 from nearfield.estimators._validation import check_new_points
-from nearfield.neighbors import NeighborGraph
+from nearfield.field import take
 from nearfield.prediction import map_chunks, multiply_odds
 from nearfield.prediction.conformal import (
     held_out_membership,
@@ -34,7 +34,6 @@ from nearfield.prediction.membership import (
 
 Floats = NDArray[np.float64]
 
-MAX_CALIBRATION = 2_000
 _MAX_VALUES = 2**24  # of the features of calibration points: 128 MB
 _N_FOLDS = 10
 
@@ -254,11 +253,11 @@ def calibration_rows(labels: NDArray[np.int64], n_features: int) -> NDArray[np.i
     All of up to 2,000; of more, only such as no metric was learned from.
     """
     n_points = len(labels)
-    most = min(MAX_CALIBRATION, max(_MAX_VALUES // max(n_features, 1), 100))
+    most = min(sizes().max_calibration, max(_MAX_VALUES // max(n_features, 1), 100))
     if n_points <= most:
         return np.arange(n_points)
     rows = np.arange(n_points)
-    if n_points > MAX_CALIBRATION:
+    if n_points > sizes().max_calibration:
         rows = np.setdiff1d(rows, learning_rows(n_points))
     if len(rows) <= most:
         return rows
@@ -284,7 +283,7 @@ def held_out_probabilities(
     groups : ndarray of int, shape (m,), optional
         Points of one group are held out together.
     """
-    if model.family_.has_graph and len(model.labels_) > MAX_CALIBRATION:
+    if model.family_.has_graph and len(model.labels_) > sizes().max_calibration:
         return model._current_predictor().conditional_probabilities(rows)
     labels = model.labels_[rows]
     probabilities = np.empty((len(rows), len(model.classes_)))
@@ -295,8 +294,7 @@ def held_out_probabilities(
             X, new = points[training], points[held_out]
         else:
             X, new = distances[np.ix_(training, training)], distances[np.ix_(held_out, training)]
-        known = model._multiplicities
-        weights = None if known is None else known[rows[training]]
+        weights = take(model._multiplicities, rows[training])
         part = model_of_points(model, X, labels[training], weights)
         predictor = part._ready_predictor()
         predict = partial(_predict, part, predictor)
@@ -312,26 +310,9 @@ def model_of_points(
     model: Any, X: Any, labels: NDArray[np.int64], multiplicities: Floats | None = None
 ) -> Any:
     """Make the model of other training points with the same parameters; its metric is learned."""
-    other, family, index = copy(model), model.family_, None
-    space = model._fit_space(X, labels)
-    if is_named(model.metric, "precomputed"):
-        family = _with_distances(family, X, multiplicities)
-    elif family.has_graph:
-        index = space.make_index(model.search)
-        n_neighbors = min(family.n_neighbors, len(labels) - 1)
-        graph = NeighborGraph.from_index(index, space.points, n_neighbors, n_jobs=model.n_jobs)
-        family = replace(family, graph=graph, multiplicities=multiplicities)
-    else:
-        distances = space.training_distances(None, model.n_jobs)
-        family = family.with_distances(distances, multiplicities)
+    other, space = copy(model), model._fit_space(X, labels)
+    distances = X if is_named(model.metric, "precomputed") else None
+    family, index = family_over(model, space, distances, multiplicities)
     fitted = family, model.posterior_, model.priors_, model.inference_
     other._keep(space, labels, *fitted, index=index)
     return other
-
-
-def _with_distances(family: Any, distances: Floats, multiplicities: Floats | None) -> Any:
-    if not family.has_graph:
-        return family.with_distances(distances, multiplicities)
-    n_neighbors = min(family.n_neighbors, len(distances) - 1)
-    graph = NeighborGraph.from_distances(distances, n_neighbors)
-    return replace(family, graph=graph, multiplicities=multiplicities)

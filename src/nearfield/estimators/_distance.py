@@ -1,16 +1,17 @@
 """The distance nearest neighbour classifier, d-nn."""
 
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from nearfield.estimators import _graph
 from nearfield.estimators._field import FieldClassifier
-from nearfield.estimators._metric import is_named
-from nearfield.estimators._settings import check_neighbors
-from nearfield.field import check_kernel
+from nearfield.estimators._metric import Metric, is_named
+from nearfield.estimators._settings import ClassWeight, InferenceName, check_neighbors
+from nearfield.estimators._sizes import sizes
+from nearfield.field import KernelName, LogKernel, check_kernel
+from nearfield.inference import Engine
+from nearfield.neighbors import SearchName
+from nearfield.prediction import PredictiveName
 
 
 class DistanceNeighborsClassifier(FieldClassifier):
@@ -164,21 +165,21 @@ class DistanceNeighborsClassifier(FieldClassifier):
 
     def __init__(
         self,
-        kernel: str | Callable[[NDArray[np.float64], float], NDArray[np.float64]] = "gaussian",
+        kernel: KernelName | LogKernel = "gaussian",
         *,
-        metric: Any = "euclidean",
+        metric: Metric = "euclidean",
         metric_params: dict[str, Any] | None = None,
         standardize: bool = True,
         categorical_features: Any = "from_dtype",
-        inference: Any = "auto",
-        predictive: str = "joint",
+        inference: InferenceName | Engine = "auto",
+        predictive: PredictiveName = "joint",
         prior_beta: Any = None,
         prior_sigma: Any = None,
         fit_intercept: bool = False,
-        class_weight: Any = None,
+        class_weight: ClassWeight = None,
         class_prior: ArrayLike | None = None,
         n_neighbors: int | None = None,
-        search: str = "exact",
+        search: SearchName = "exact",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -219,7 +220,7 @@ class DistanceNeighborsClassifier(FieldClassifier):
             return False
         if n_neighbors is not None and n_neighbors < n_points - 1:
             return True
-        return n_points > _graph.MAX_DENSE_AUTOMATIC and not is_named(self.metric, "precomputed")
+        return n_points > sizes().max_dense_automatic and not is_named(self.metric, "precomputed")
 
     @property
     def _n_neighbors(self) -> int | None:

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from nearfield._checks import check_level, check_whole
+from nearfield._checks import check_whole
 from nearfield.estimators._base import MetricClassifier
-from nearfield.estimators._decisions import DecisionMixin, held_out_probabilities
-from nearfield.estimators._explanations import ExplanationMixin
+from nearfield.estimators._decisions import held_out_probabilities
 from nearfield.estimators._graph import Inference, TrainingGraph, draw_seed, fit_on_graph
 from nearfield.estimators._joint import joint_family
 from nearfield.estimators._measured import MeasuredFamily
-from nearfield.estimators._metric import is_named
+from nearfield.estimators._metric import MetricSpace, is_named
+from nearfield.estimators._predictions import PosteriorMixin
 from nearfield.estimators._settings import (
     check_choice,
     check_common,
@@ -31,8 +31,8 @@ from nearfield.estimators._validation import (
     check_weighted_data,
 )
 from nearfield.field import DistanceFamily
-from nearfield.inference import Posterior, pack_prior, unpack_prior
-from nearfield.neighbors import SEARCHES
+from nearfield.inference import Posterior, Priors, pack_prior, unpack_prior
+from nearfield.neighbors import SEARCHES, Index
 from nearfield.prediction import (
     PREDICTIVES,
     NeighborPredictor,
@@ -40,11 +40,10 @@ from nearfield.prediction import (
     check_class_prior,
     draw_joint_labels,
     map_chunks,
-    multiply_odds,
 )
 
 
-class FieldClassifier(DecisionMixin, ExplanationMixin, MetricClassifier):
+class FieldClassifier(PosteriorMixin, MetricClassifier):
     """A label field over the training points, its parameters inferred, and its predictions."""
 
     inference: Any
@@ -195,7 +194,16 @@ class FieldClassifier(DecisionMixin, ExplanationMixin, MetricClassifier):
         )
         return self
 
-    def _keep(self, space, labels, family, posterior, priors, engine_name, index=None) -> None:
+    def _keep(
+        self,
+        space: MetricSpace,
+        labels: NDArray[np.int64],
+        family: Any,
+        posterior: Posterior,
+        priors: Priors,
+        engine_name: str,
+        index: Index | None = None,
+    ) -> None:
         """Set what is fitted, all at once, so that a fit that ends early leaves nothing half."""
         self.metric_space_ = space
         if not (family.has_graph or is_named(space.metric, "precomputed")):
@@ -240,64 +248,15 @@ class FieldClassifier(DecisionMixin, ExplanationMixin, MetricClassifier):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "posterior_")
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Give the probability of each class, averaged over the posterior of the parameters.
+    def _averages_of(self, points: Any) -> NDArray[np.float64]:
+        return self._map_points(lambda predictor: predictor.probabilities, points)
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix, shape (n_samples, n_features)
-            With ``metric="precomputed"`` the distances to the training points, shape
-            (n_samples, n_training). A row with missing values in columns that had none in
-            training is averaged over the values that its ten nearest training points have there;
-            one without any value gets the class proportions of training, or `class_prior`.
-
-        Returns
-        -------
-        probabilities : ndarray, shape (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        return self._predict_gaps(X, self._class_odds(), lambda points: (self._proba_of(points),))[
-            0
-        ]
-
-    def _proba_of(self, points: Any) -> NDArray[np.float64]:
-        """Give the class probabilities of checked points."""
-        probabilities = self._map_points(lambda predictor: predictor.probabilities, points)
-        return multiply_odds(probabilities, self._class_odds())
-
-    def predict_proba_interval(
-        self, X: Any, level: float = 0.95
+    def _bounds_of(
+        self, points: Any, level: float, odds: NDArray[np.float64] | None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Give credible intervals of the class probabilities.
-
-        What is uncertain here are the parameters; given these, the class of a point has one
-        probability.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix, shape (n_samples, n_features)
-        level : float
-            The probability of the equal-tailed intervals.
-
-        Returns
-        -------
-        lower, upper : ndarray, shape (n_samples, n_classes)
-        """
-        check_level(level)
-        return self._interval(X, level, self._class_odds())
-
-    def _interval(
-        self, X: Any, level: float, odds: NDArray[np.float64] | None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Bound the class probabilities, given factors of the classes' odds."""
-        check_is_fitted(self)
-
-        def interval(predictor: Any) -> Any:
-            return partial(predictor.interval, level=level, odds=odds)
-
-        predict = partial(self._map_points, interval)
-        lower, upper = self._predict_gaps(X, odds, predict)
-        return lower, upper
+        return self._map_points(
+            lambda predictor: partial(predictor.interval, level=level, odds=odds), points
+        )
 
     def outlier_score(self, X: Any) -> NDArray[np.float64]:
         r"""Tell how far each point is from all training points, at the scale of the posterior.
@@ -325,24 +284,6 @@ class FieldClassifier(DecisionMixin, ExplanationMixin, MetricClassifier):
         scores : ndarray, shape (n_samples,)
         """
         return self._map(lambda predictor: predictor.outlier_score, X)
-
-    def influence(self, X: Any) -> NDArray[np.float64]:
-        r"""Tell how much each training point adds to the score of its class in a prediction.
-
-        .. math:: \operatorname{E}[\beta c^*_j \mid y], \qquad
-                  \log p(g) = \text{const} + \beta \sum_j c^*_j 1[y_j = g]
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix, shape (n_samples, n_features)
-
-        Returns
-        -------
-        influence : ndarray, shape (n_samples, n_training)
-            In units of log odds.
-        """
-        check_is_fitted(self)
-        return self._influence_of(check_new_points(self, X))
 
     def _influence_of(self, points: Any) -> NDArray[np.float64]:
         """Give the influences on checked points."""

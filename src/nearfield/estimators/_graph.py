@@ -20,11 +20,13 @@ from nearfield.estimators._settings import (
     make_priors,
     name_of_engine,
 )
+from nearfield.estimators._sizes import sizes
 from nearfield.field import (
     NeighborFamily,
     NeighborKernel,
     SubsampledConditionals,
     neighbor_scale_range,
+    take,
 )
 from nearfield.inference import (
     Posterior,
@@ -37,16 +39,7 @@ from nearfield.neighbors import NeighborGraph
 NEIGHBOR_CHOICES = (8, 16, 32, 64, 128)
 """The numbers of neighbours k to choose from."""
 
-MAX_K = 512
-"""The largest k of pk-nn with many points."""
-
-MAX_DENSE_AUTOMATIC = 2_000
-"""Above so many training points ``n_neighbors=None`` means a graph with k chosen from the data."""
-
-_MAX_ALL_SITES = 6_000  # up to so many points all conditionals are used
-_N_SITES = 4_096
-_N_PILOT_SITES = 2_048  # conditionals that choose k
-_N_GUESS_SITES = 512  # of them, that tell how long the lists of neighbours must be
+_N_GUESS_SITES = 512  # of those that choose k, which tell how long the lists of neighbours must be
 _SITE_STREAM, _PILOT_STREAM = 2, 3
 _LEAST_K = 32  # neighbours on the graph of pk-nn
 _MAX_TABLE = 2**26  # numbers in a table of supports: 512 MB
@@ -214,8 +207,8 @@ class TrainingGraph:
             None,
             neighbor_scale_range(self.kernel, n_neighbors, graph.distances),
             self.longest,
-            multiplicities=None if counts is None else counts[sites],
-            neighbor_multiplicities=None if counts is None else counts[graph.rows],
+            multiplicities=take(counts, sites),
+            neighbor_multiplicities=take(counts, graph.rows),
         )
 
     def _longest(self) -> float:
@@ -376,14 +369,14 @@ def build_for_k(inference: Inference, training: Any) -> Any:
 
 
 def _is_large(training: Any, inference: Inference) -> bool:
-    return training.n_points > MAX_DENSE_AUTOMATIC and inference.is_pseudolikelihood
+    return training.n_points > sizes().max_dense_automatic and inference.is_pseudolikelihood
 
 
 def _largest_k(prior_k: Any, n_points: int) -> int:
     most = n_points // 2
     if hasattr(prior_k, "ppf"):  # what is no distribution is refused with the priors
         most = int(np.fmin(prior_k.ppf(1.0 - 1e-10), n_points - 1))
-    return max(1, min(most, MAX_K) if n_points > MAX_DENSE_AUTOMATIC else most)
+    return max(1, min(most, sizes().max_k) if n_points > sizes().max_dense_automatic else most)
 
 
 def upper_end(posterior: Posterior) -> int:
@@ -392,11 +385,11 @@ def upper_end(posterior: Posterior) -> int:
 
 
 def _warn_of_end(upper_end: int, most: int) -> None:
-    if most == MAX_K and upper_end > 0.9 * most:  # else there are no larger ones
+    if most == sizes().max_k and upper_end > 0.9 * most:  # else there are no larger ones
         warnings.warn(
             f"Expected a posterior of k below {most}, the largest k with more than "
-            f"{MAX_DENSE_AUTOMATIC} points; got one that reaches {upper_end}. Larger k may be more "
-            "probable: use DistanceNeighborsClassifier.",
+            f"{sizes().max_dense_automatic} points; got one that reaches {upper_end}. Larger k may "
+            "be more probable: use DistanceNeighborsClassifier.",
             ConvergenceWarning,
             stacklevel=6,
         )
@@ -404,14 +397,14 @@ def _warn_of_end(upper_end: int, most: int) -> None:
 
 def draw_seed(rng: np.random.Generator, n_points: int) -> int:
     """Draw a seed for the choice of some points, where not all of them are taken."""
-    return int(rng.integers(2**63)) if n_points > MAX_DENSE_AUTOMATIC else 0
+    return int(rng.integers(2**63)) if n_points > sizes().max_dense_automatic else 0
 
 
 def site_rows(n_points: int, n_classes: int, kernel: str, seed: int) -> NDArray[np.int64]:
     """Draw the points whose conditionals the parameters are inferred from; all of a few."""
-    n_sites = n_points if n_points <= _MAX_ALL_SITES else _N_SITES
-    if kernel == "uniform" and n_points > MAX_DENSE_AUTOMATIC:  # a table of all k
-        n_sites = min(n_sites, max(_LEAST_SITES, _MAX_TABLE // (MAX_K * n_classes)))
+    n_sites = n_points if n_points <= sizes().max_all_sites else sizes().n_sites
+    if kernel == "uniform" and n_points > sizes().max_dense_automatic:  # a table of all k
+        n_sites = min(n_sites, max(_LEAST_SITES, _MAX_TABLE // (sizes().max_k * n_classes)))
     if n_sites == n_points:
         return np.arange(n_points)
     return sample_rows(n_points, n_sites, seed, _SITE_STREAM)
@@ -428,4 +421,4 @@ def conditional_rows(
 
 def pilot_rows(n_points: int, seed: int) -> NDArray[np.int64]:
     """Draw the points whose conditionals choose the number of neighbours."""
-    return sample_rows(n_points, _N_PILOT_SITES, seed, _PILOT_STREAM)
+    return sample_rows(n_points, sizes().n_pilot_sites, seed, _PILOT_STREAM)

@@ -1,4 +1,4 @@
-"""The family of fields over training and new points together."""
+"""The fields of a fitted model over other points: of a fold, or training and new ones together."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,54 +8,62 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from nearfield.distances import check_distances
-from nearfield.estimators._metric import is_named
+from nearfield.estimators._metric import MetricSpace, is_named
 from nearfield.estimators._settings import check_dense
 from nearfield.estimators._validation import check_new_points
-from nearfield.neighbors import NeighborGraph
+from nearfield.neighbors import Index, NeighborGraph
+
+Floats = NDArray[np.float64]
 
 
-def joint_family(estimator: Any, X: Any) -> Any:
+def family_over(
+    model: Any, space: MetricSpace, distances: Floats | None, multiplicities: Floats | None
+) -> tuple[Any, Index | None]:
+    """Make the family of a fitted model over other points, and the index where there is one.
+
+    Parameters
+    ----------
+    model : FieldClassifier
+    space : MetricSpace
+        With these points.
+    distances : ndarray, shape (n, n), or None
+        Between them, where they are precomputed.
+    multiplicities : ndarray, shape (n,), or None
+    """
+    family, index = model.family_, None
+    if not family.has_graph:
+        if distances is None:
+            distances = space.training_distances(None, model.n_jobs)
+        return family.with_distances(distances, multiplicities), None
+    if distances is not None:
+        n_neighbors = min(family.n_neighbors, len(distances) - 1)
+        graph = NeighborGraph.from_distances(distances, n_neighbors)
+    else:
+        index = space.make_index(model.search)
+        n_neighbors = min(family.n_neighbors, space.n_points - 1)
+        graph = NeighborGraph.from_index(index, space.points, n_neighbors, n_jobs=model.n_jobs)
+    return replace(family, graph=graph, multiplicities=multiplicities), index
+
+
+def joint_family(model: Any, X: Any) -> Any:
     """Make the family of training and new points together, the training points first."""
-    space, family = estimator.metric_space_, estimator.family_
-    if is_named(space.metric, "precomputed") or not family.has_graph:
-        distances = _joint_distances(estimator, X)
-        multiplicities = _joint_multiplicities(family, len(distances))
-        if not family.has_graph:
-            return family.with_distances(distances, multiplicities)
-        graph = NeighborGraph.from_distances(distances, family.n_neighbors)
-        return replace(family, graph=graph, multiplicities=multiplicities)
-    space = space.extended(check_new_points(estimator, X))
-    index = space.make_index(estimator.search)
-    return replace(
-        family,
-        graph=NeighborGraph.from_index(
-            index, space.points, family.n_neighbors, n_jobs=estimator.n_jobs
-        ),
-        multiplicities=_joint_multiplicities(family, space.n_points),
-    )
-
-
-def _joint_multiplicities(family: Any, n_points: int) -> NDArray[np.float64] | None:
-    """Give the weights of the training points, and a one for each new point."""
-    known = family.multiplicities
-    if known is None:
-        return None
-    return np.concatenate([known, np.ones(n_points - len(known))])
-
-
-def _joint_distances(estimator: Any, X: Any) -> NDArray[np.float64]:
-    """Measure all points against each other, shape (n+m, n+m)."""
-    space = estimator.metric_space_
+    space, known, distances = model.metric_space_, model.family_.multiplicities, None
     if is_named(space.metric, "precomputed"):
         to_training, among = _split_precomputed(X, space.n_points)
+        among_training = all_training_distances(model)
+        distances = np.block([[among_training, to_training.T], [to_training, among]])
+        n_points = len(distances)
     else:
-        X = check_new_points(estimator, X)
-        check_dense(space.n_points + X.shape[0])
-        to_training, among = space.distances_to(X), space.distances_among(X, estimator.n_jobs)
-    return np.block([[all_training_distances(estimator), to_training.T], [to_training, among]])
+        space = space.extended(check_new_points(model, X))
+        n_points = space.n_points
+        if not model.family_.has_graph:
+            check_dense(n_points)
+    if known is not None:
+        known = np.concatenate([known, np.ones(n_points - len(known))])
+    return family_over(model, space, distances, known)[0]
 
 
-def all_training_distances(estimator: Any) -> NDArray[np.float64]:
+def all_training_distances(estimator: Any) -> Floats:
     """Take the distances between training points, if the family has them all."""
     family = estimator.family_
     if not family.has_graph:
@@ -72,7 +80,7 @@ def all_training_distances(estimator: Any) -> NDArray[np.float64]:
     return distances
 
 
-def _split_precomputed(X: Any, n_points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _split_precomputed(X: Any, n_points: int) -> tuple[Floats, Floats]:
     checked = check_array(X, dtype=np.float64, input_name="X")
     n_new = checked.shape[0]
     if checked.shape[1] != n_points + n_new:

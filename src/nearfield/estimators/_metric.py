@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,17 +14,53 @@ from sklearn.metrics.pairwise import PAIRWISE_BOOLEAN_FUNCTIONS
 from nearfield._hashing import sample_rows
 from nearfield.distances import (
     LEARNED_METRICS,
-    CompiledObjective,
     FeatureView,
     check_distances,
     distance_matrix,
     euclidean_distances_to,
 )
+from nearfield.estimators._sizes import sizes
 from nearfield.estimators._standardize import Standardization
 from nearfield.estimators._training import TrainingPoints
 from nearfield.neighbors import Index, box_power, make_index
 
-Metric = str | Callable[..., float]
+MetricName = Literal[
+    "ard",
+    "braycurtis",
+    "canberra",
+    "chebyshev",
+    "cityblock",
+    "correlation",
+    "cosine",
+    "dice",
+    "discriminant",
+    "euclidean",
+    "hamming",
+    "haversine",
+    "infinity",
+    "jaccard",
+    "jensenshannon",
+    "l1",
+    "l2",
+    "mahalanobis",
+    "manhattan",
+    "minkowski",
+    "mixed",
+    "nan_euclidean",
+    "p",
+    "precomputed",
+    "rogerstanimoto",
+    "russellrao",
+    "seuclidean",
+    "sokalmichener",
+    "sokalsneath",
+    "sqeuclidean",
+    "within",
+    "yule",
+]
+"""The metrics by name: those of scikit-learn and SciPy, the learned ones, and given distances."""
+
+Metric = MetricName | Callable[..., float]
 
 # Standardized, these features would no longer be what the metric reads: truth values, counts,
 # histograms, angles, directions from the origin, or distances themselves.
@@ -37,29 +73,10 @@ _AS_THEY_ARE = (
     "haversine",
     "jensenshannon",
     "precomputed",
-)
-_NAMES = (
-    *_AS_THEY_ARE,
-    "chebyshev",
-    "cityblock",
-    "euclidean",
-    "hamming",
-    "infinity",
-    "l1",
-    "l2",
-    "mahalanobis",
-    "manhattan",
-    "minkowski",
-    "mixed",
-    "nan_euclidean",
-    "p",
-    "seuclidean",
-    "sqeuclidean",
+    "sokalmichener",
 )
 _EUCLIDEAN = ("euclidean", "l2", "mixed")
 _OF_TABLES = (*_EUCLIDEAN, "cityblock", "l1", "manhattan", *LEARNED_METRICS)
-_MAX_LEARNING_POINTS = 2_000
-_N_LEARNING_POINTS = 2_000  # of more than that, but at most half of them: the others weigh
 _LEARNING_STREAM = 3
 _LARGEST = 1e150  # the square of a larger difference is no number
 _SPARSE = (*_EUCLIDEAN, "manhattan", "cityblock", "l1")
@@ -210,10 +227,6 @@ class MetricSpace:
         """Build an index over the training points."""
         return make_index(self.points, metric=self.metric, metric_params=self.params, search=search)
 
-    def distances_among(self, X: Any, n_jobs: int | None = None) -> NDArray[np.float64]:
-        """Measure new points against each other, shape (m, m)."""
-        return self._measure(self.place(X), None, n_jobs)
-
     def place(self, X: Any) -> Any:
         """Take new points, shape (m, n_features), to where distances are taken."""
         if sp.issparse(self.points):
@@ -241,10 +254,10 @@ def is_standardized(metric: Any, standardize: bool) -> bool:
 
 def check_metric(metric: Any, metric_params: Any) -> dict[str, Any]:
     """Accept a metric and the further arguments of it, which are returned."""
-    names = sorted({*_NAMES, *LEARNED_METRICS})
+    names = get_args(MetricName)
     if not (callable(metric) or is_named(metric, *names)):
         raise ValueError(
-            f"Expected metric as a function of two vectors or a name among {names}; got "
+            f"Expected metric as a function of two vectors or a name among {list(names)}; got "
             f"metric={metric!r}. Choose one of them."
         )
     if not isinstance(metric_params, Mapping | None):
@@ -257,15 +270,15 @@ def check_metric(metric: Any, metric_params: Any) -> dict[str, Any]:
 
 def learning_rows(n_points: int) -> NDArray[np.int64]:
     """Choose the training points that a metric is learned from: all, or at most 2,000 of many."""
-    if n_points <= _MAX_LEARNING_POINTS:
+    if n_points <= sizes().max_learning:
         return np.arange(n_points)
-    size = min(_N_LEARNING_POINTS, n_points // 2)
+    size = min(sizes().n_learning, n_points // 2)
     return np.sort(sample_rows(n_points, size, 0, _LEARNING_STREAM))
 
 
 def _fit_learner(learner: Any, X: Any, labels: NDArray[np.int64]) -> Any:
     """Learn a metric from points of which some classes may be missing."""
-    return learner.learn(X, np.unique(labels, return_inverse=True)[1], CompiledObjective)
+    return learner.learn(X, np.unique(labels, return_inverse=True)[1])
 
 
 def make_learner(metric: str, params: Mapping[str, Any]) -> Any:

@@ -1,24 +1,25 @@
 """The recommended classifier: kernels and metrics, averaged."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from nearfield._checks import check_level, check_whole
+from nearfield._checks import check_whole
 from nearfield._threads import one_blas_thread
 from nearfield.distances import FeatureView
-from nearfield.estimators import _graph
-from nearfield.estimators._at_scale import GraphFits, fit_at_scale, fit_features
 from nearfield.estimators._averages import fit_by_evidence, fit_by_stacking
 from nearfield.estimators._base import ProbabilisticClassifier, mark_tables
-from nearfield.estimators._candidates import check_average, describe
-from nearfield.estimators._decisions import DecisionMixin, held_out_probabilities
-from nearfield.estimators._explanations import ExplanationMixin
-from nearfield.estimators._settings import check_dense, make_rng
+from nearfield.estimators._decisions import held_out_probabilities
+from nearfield.estimators._held_out import AveragingName, check_average, describe
+from nearfield.estimators._many_points import GraphFits, fit_features, fit_many_points
+from nearfield.estimators._metric import Metric
+from nearfield.estimators._predictions import PosteriorMixin
+from nearfield.estimators._settings import ClassWeight, check_dense, make_rng
+from nearfield.estimators._sizes import sizes
 from nearfield.estimators._spectra import check_spectra, spectra_views
 from nearfield.estimators._training import TrainingPoints
 from nearfield.estimators._validation import (
@@ -29,14 +30,16 @@ from nearfield.estimators._validation import (
     check_weighted_data,
     to_dense,
 )
-from nearfield.prediction import check_class_prior, map_chunks, multiply_odds
+from nearfield.field import take
+from nearfield.prediction import check_class_prior, map_chunks
+from nearfield.prediction.heldout import SmoothKernelName
 from nearfield.prediction.mixture import Mixture
 from nearfield.spectra import SpectraRecipes
 
 _LEAST_WEIGHT = 0.01  # estimators with less do not predict
 
 
-class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifier):
+class NearfieldClassifier(PosteriorMixin, ProbabilisticClassifier):
     r"""Bayesian nearest-neighbour classification that needs no settings.
 
     A distance nearest neighbour model is fitted with every kernel and metric, and the class
@@ -157,15 +160,15 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
 
     def __init__(
         self,
-        kernels: Sequence[str] = ("gaussian", "exponential"),
-        metrics: Sequence[Any] | None = None,
+        kernels: Sequence[SmoothKernelName] = ("gaussian", "exponential"),
+        metrics: Sequence[Metric] | None = None,
         *,
-        preprocess: str | None = None,
+        preprocess: Literal["spectra"] | None = None,
         power_transform: bool = True,
         categorical_features: Any = "from_dtype",
-        averaging: str = "stacking",
+        averaging: AveragingName = "stacking",
         fit_intercept: bool = True,
-        class_weight: Any = None,
+        class_weight: ClassWeight = None,
         class_prior: ArrayLike | None = None,
         n_folds: int | None = None,
         concentration: float = 0.1,
@@ -209,7 +212,7 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         X, labels, multiplicities, kept = check_weighted_data(self, X, y, sample_weight)
         check_class_prior(self.class_prior, len(self.classes_))
         self._check_weights_have_folds(multiplicities)
-        is_large = X.shape[0] > _graph.MAX_DENSE_AUTOMATIC and self.averaging == "stacking"
+        is_large = X.shape[0] > sizes().max_dense_automatic and self.averaging == "stacking"
         has_folds = self.averaging == "stacking" and not is_large
         codes = check_groups(groups, len(labels), kept, has_folds=has_folds)
         if not is_large:
@@ -228,16 +231,16 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
             if is_large:
                 training = TrainingPoints(points, labels)
                 fits = GraphFits(self, points, labels, multiplicities)
-                average = fit_at_scale(self, training, fits, multiplicities)
+                average = fit_many_points(self, training, fits, multiplicities)
             elif self.averaging == "stacking":
                 average = fit_by_stacking(self, points, labels, codes, multiplicities)
             else:
                 average = fit_by_evidence(self, points, labels)
-        candidates, log_scores, weights = average
+        estimators, log_scores, weights = average
         weights = np.where(weights < min(_LEAST_WEIGHT, weights.max()), 0.0, weights)
         self.power_transform_ = features
         self.labels_ = labels
-        self._keep(candidates, log_scores, weights / weights.sum())
+        self._keep(estimators, log_scores, weights / weights.sum())
         self._keep_calibration(X, labels, codes)
         return self
 
@@ -263,12 +266,12 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         ]
         return np.sum(parts, axis=0)
 
-    def _keep(self, candidates: list[Any], log_scores: Any, weights: Any) -> None:
+    def _keep(self, estimators: list[Any], log_scores: Any, weights: Any) -> None:
         """Keep the estimators that have weight, and a description of all."""
         kept = np.flatnonzero(weights)
-        self.estimators_ = [candidates[k] for k in kept]
+        self.estimators_ = [estimators[k] for k in kept]
         self.log_scores_, self.weights_ = log_scores[kept], weights[kept]
-        self._description = describe(candidates, weights, log_scores)
+        self._description = describe(estimators, weights, log_scores)
 
     def partial_fit(
         self,
@@ -297,68 +300,24 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         n_known = len(self.labels_)
         X, y, weights = check_further_weights(X, y, sample_weight, self._multiplicities, n_known)
         X, labels = check_further_data(self, X, y)
-        points, weights = self._transform(X), None if weights is None else weights[n_known:]
-        for candidate in self.estimators_:
-            candidate.partial_fit(points, self.classes_[labels], sample_weight=weights)
+        points, weights = self._transform(X), take(weights, np.s_[n_known:])
+        for estimator in self.estimators_:
+            estimator.partial_fit(points, self.classes_[labels], sample_weight=weights)
         self.labels_ = np.concatenate([self.labels_, labels])
         return self
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Give the probability of each class, averaged over estimators and their parameters.
+    def _averages_of(self, points: Any) -> NDArray[np.float64]:
+        return self._map(Mixture.probabilities, self._transform(points))
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix, shape (n_samples, n_features)
-            A row with missing values in columns that had none in training is averaged over the
-            values that its ten nearest training points have there; one without any value gets
-            the class proportions of training, or `class_prior`.
-
-        Returns
-        -------
-        probabilities : ndarray, shape (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        return self._predict_gaps(X, self._class_odds(), lambda points: (self._proba_of(points),))[
-            0
-        ]
-
-    def _proba_of(self, points: Any) -> NDArray[np.float64]:
-        """Give the class probabilities of checked points."""
-        probabilities = self._map(Mixture.probabilities, self._transform(points))
-        return multiply_odds(probabilities, self._class_odds())
-
-    def predict_proba_interval(
-        self, X: Any, level: float = 0.95
+    def _bounds_of(
+        self, points: Any, level: float, odds: NDArray[np.float64] | None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Give credible intervals of the class probabilities, over estimators and parameters.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix, shape (n_samples, n_features)
-        level : float
-            The probability of the equal-tailed intervals.
-
-        Returns
-        -------
-        lower, upper : ndarray, shape (n_samples, n_classes)
-        """
-        check_level(level)
-        return self._interval(X, level, self._class_odds())
-
-    def _interval(
-        self, X: Any, level: float, odds: NDArray[np.float64] | None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Bound the class probabilities, given factors of the classes' odds."""
         tail = 0.5 * (1.0 - level)
 
         def interval(mixture: Mixture, points: list[Any]) -> tuple[Any, ...]:
             return tuple(mixture.quantiles(points, (tail, 1.0 - tail), odds))
 
-        check_is_fitted(self)
-        lower, upper = self._predict_gaps(
-            X, odds, lambda points: self._map(interval, self._transform(points))
-        )
-        return lower, upper
+        return self._map(interval, self._transform(points))
 
     def predict_joint(
         self, X: Any, n_draws: int = 1_000, *, random_state: Any = None
@@ -381,8 +340,8 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         rng = make_rng(self.random_state if random_state is None else random_state)
         counts = rng.multinomial(n_draws, self.weights_)
         draws = [
-            candidate._draw_joint(rng, points, int(count), self._class_odds())
-            for candidate, count in zip(self.estimators_, counts, strict=True)
+            estimator._draw_joint(rng, points, int(count), self._class_odds())
+            for estimator, count in zip(self.estimators_, counts, strict=True)
             if count > 0
         ]
         return rng.permutation(np.concatenate(draws))
@@ -401,21 +360,6 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         points = self._place(X)
         pairs = zip(self.weights_, self.estimators_, strict=True)
         return np.asarray(sum(weight * each.outlier_score(points) for weight, each in pairs))
-
-    def influence(self, X: Any) -> NDArray[np.float64]:
-        """Tell how much each training point adds to the score of its class: a weighted mean.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix, shape (n_samples, n_features)
-
-        Returns
-        -------
-        influence : ndarray, shape (n_samples, n_training)
-            In units of log odds, as `DistanceNeighborsClassifier.influence`.
-        """
-        check_is_fitted(self)
-        return self._influence_of(check_new_points(self, X))
 
     def _influence_of(self, points: Any) -> NDArray[np.float64]:
         """Give the influences on checked points."""
@@ -480,15 +424,15 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
     def _views(self, points: NDArray[np.float64]) -> list[Any]:
         """Take points to what each predictor takes; estimators with one metric measure once."""
         views: dict[int, Any] = {}
-        for candidate in self.estimators_:
-            space = id(candidate.metric_space_)
+        for estimator in self.estimators_:
+            space = id(estimator.metric_space_)
             if space not in views:
-                views[space] = candidate._view(points)
-        return [views[id(candidate.metric_space_)] for candidate in self.estimators_]
+                views[space] = estimator._view(points)
+        return [views[id(estimator.metric_space_)] for estimator in self.estimators_]
 
     def _map(self, function: Callable[[Mixture, list[Any]], Any], points: Any) -> Any:
         """Apply to placed points, a chunk at a time, what a mixture offers."""
-        predictors = [candidate._ready_predictor() for candidate in self.estimators_]
+        predictors = [estimator._ready_predictor() for estimator in self.estimators_]
         mixture = Mixture(predictors, self.weights_)
         chunk_size = min(predictor.chunk_size for predictor in predictors)
         return map_chunks(

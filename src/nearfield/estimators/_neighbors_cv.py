@@ -7,19 +7,17 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nearfield._checks import check_whole
-from nearfield.estimators import _settings
 from nearfield.estimators._base import MetricClassifier
-from nearfield.estimators._metric import is_named
+from nearfield.estimators._metric import Metric, is_named
 from nearfield.estimators._settings import check_choice, check_common, make_rng
+from nearfield.estimators._sizes import sizes
 from nearfield.estimators._validation import check_training_data
 from nearfield.estimators._votes import leave_one_out_errors, list_shares, outvoted, vote_shares
-from nearfield.neighbors import SEARCHES, Index
+from nearfield.neighbors import SEARCHES, Index, SearchName
 from nearfield.prediction import map_chunks
 
 _VALUES_A_CHUNK = 2**20  # distances at once: 8 MB
 _N_QUERIES = 512  # at once
-_N_SITES = 5_000  # points left out, of many
-_MAX_K = 512  # the largest k to try, with many points, unless another is given
 
 
 class KNeighborsClassifierCV(MetricClassifier):
@@ -88,13 +86,13 @@ class KNeighborsClassifierCV(MetricClassifier):
 
     def __init__(
         self,
-        metric: Any = "euclidean",
+        metric: Metric = "euclidean",
         *,
         metric_params: dict[str, Any] | None = None,
         standardize: bool = True,
         categorical_features: Any = "from_dtype",
         max_neighbors: int | None = None,
-        search: str = "exact",
+        search: SearchName = "exact",
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -129,7 +127,7 @@ class KNeighborsClassifierCV(MetricClassifier):
         index = None
         if self._is_large(len(labels)):
             index = space.make_index(self.search)
-            sites = make_rng(self.random_state).permutation(len(labels))[:_N_SITES]
+            sites = make_rng(self.random_state).permutation(len(labels))[: sizes().n_left_out]
             n_errors = self._errors_by_lists(index, space.points, labels, sites, max_k)
         else:
             sites = np.arange(len(labels))
@@ -185,7 +183,7 @@ class KNeighborsClassifierCV(MetricClassifier):
     def _is_large(self, n_points: int) -> bool:
         """Tell whether to search for neighbours, as all distances would be too many."""
         is_given = is_named(self.metric, "precomputed")
-        return n_points > _settings.MAX_DENSE_POINTS and not is_given
+        return n_points > sizes().max_dense and not is_given
 
     def _errors_by_lists(
         self,
@@ -216,7 +214,7 @@ class KNeighborsClassifierCV(MetricClassifier):
     def _max_k(self, n_points: int) -> int:
         if self.max_neighbors is None:
             most = n_points // 2
-            return min(most, _MAX_K) if self._is_large(n_points) else most
+            return min(most, sizes().max_k) if self._is_large(n_points) else most
         max_k = check_whole(self.max_neighbors, "max_neighbors", minimum=1)
         if max_k >= n_points:
             raise ValueError(

@@ -1,13 +1,18 @@
 """The probabilistic k-nearest-neighbour classifier, pk-nn."""
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 from numpy.typing import ArrayLike
 
 from nearfield.estimators._field import FieldClassifier
-from nearfield.estimators._settings import check_choice
+from nearfield.estimators._metric import Metric
+from nearfield.estimators._settings import ClassWeight, InferenceName, check_choice
+from nearfield.inference import Engine
+from nearfield.neighbors import SearchName
+from nearfield.prediction import PredictiveName
 
-NEIGHBORHOODS = ("symmetric", "directed")
+NeighborhoodName = Literal["symmetric", "directed"]
+NEIGHBORHOODS: tuple[NeighborhoodName, ...] = get_args(NeighborhoodName)
 
 
 class ProbabilisticKNeighborsClassifier(FieldClassifier):
@@ -82,20 +87,20 @@ class ProbabilisticKNeighborsClassifier(FieldClassifier):
 
     def __init__(
         self,
-        neighborhood: str = "symmetric",
+        neighborhood: NeighborhoodName = "symmetric",
         *,
-        metric: Any = "euclidean",
+        metric: Metric = "euclidean",
         metric_params: dict[str, Any] | None = None,
         standardize: bool = True,
         categorical_features: Any = "from_dtype",
-        inference: Any = "auto",
-        predictive: str = "joint",
+        inference: InferenceName | Engine = "auto",
+        predictive: PredictiveName = "joint",
         prior_beta: Any = None,
         prior_k: Any = None,
         fit_intercept: bool = False,
-        class_weight: Any = None,
+        class_weight: ClassWeight = None,
         class_prior: ArrayLike | None = None,
-        search: str = "exact",
+        search: SearchName = "exact",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,

@@ -1,15 +1,20 @@
 """What the arguments of the estimators mean: engines by name, priors by default, seeds."""
 
+from collections.abc import Mapping
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from nearfield import inference as nf_inference
+from nearfield.estimators._sizes import sizes
 from nearfield.field import FieldFamily
 from nearfield.inference import Priors, check_priors, default_priors
+
+InferenceName = Literal["auto", "path", "exchange", "pseudolikelihood", "auxiliary_variable"]
+ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
 
 ENGINES = {
     "path": "PathSampling",
@@ -18,12 +23,6 @@ ENGINES = {
     "auxiliary_variable": "AuxiliaryVariable",
 }
 """The engines of `nearfield.inference` by the names that estimators know them by."""
-
-MAX_PATH_POINTS = 1_000
-"""Up to so many training points "auto" means path sampling, pseudolikelihood above."""
-
-MAX_DENSE_POINTS = 10_000
-"""More training points than this would need distances of more than a gigabyte."""
 
 _LARGEST = 1e150
 
@@ -71,7 +70,7 @@ def name_of_engine(inference: Any) -> str:
 
 
 def _automatic(family: FieldFamily) -> str:
-    is_small = family.n_points <= MAX_PATH_POINTS
+    is_small = family.n_points <= sizes().max_path
     has_joint = family.has_joint and family.multiplicities is None
     return "path" if is_small and has_joint else "pseudolikelihood"
 
@@ -148,9 +147,9 @@ def check_longest(longest: float) -> None:
 
 def check_dense(n_points: int) -> None:
     """Refuse more points than all distances can be kept of."""
-    if n_points > MAX_DENSE_POINTS:
+    if n_points > sizes().max_dense:
         raise ValueError(
-            f"Expected at most {MAX_DENSE_POINTS} points, whose distances to each other are all "
+            f"Expected at most {sizes().max_dense} points, whose distances to each other are all "
             f"kept; got {n_points}. Use n_neighbors, or fit on a subset."
         )
 

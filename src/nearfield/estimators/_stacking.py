@@ -68,7 +68,7 @@ def stacking_weights(
     Parameters
     ----------
     log_densities : ndarray, shape (n, K)
-        log p_k(y_i): of held-out labels under each candidate.
+        log p_k(y_i): of held-out labels under each estimator.
     concentration : float
         c, at least zero.
     counts : ndarray, shape (n,), optional
@@ -79,9 +79,9 @@ def stacking_weights(
     weights : ndarray, shape (K,)
     """
     densities = np.exp(log_densities - log_densities.max(axis=1, keepdims=True))
-    n_labels, n_candidates = densities.shape
+    n_labels, n_estimators = densities.shape
     counts = np.ones(n_labels) if counts is None else counts
-    weights, barrier = np.full(n_candidates, 1.0 / n_candidates), 1.0
+    weights, barrier = np.full(n_estimators, 1.0 / n_estimators), 1.0
     for _ in range(_MAX_ITER):
         aim = max(barrier, concentration, _LEAST_BARRIER)
         move = _newton_move(densities, counts, weights, aim)
@@ -92,7 +92,12 @@ def stacking_weights(
     return weights / weights.sum()
 
 
-def _newton_move(densities, counts, weights, barrier):
+def _newton_move(
+    densities: NDArray[np.float64],
+    counts: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    barrier: float,
+) -> NDArray[np.float64]:
     """Step towards the maximum among weights that sum to one, not out of the positive ones."""
     ratios = densities / (densities @ weights)[:, None]
     gradient = counts @ ratios + barrier / weights

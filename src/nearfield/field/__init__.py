@@ -8,6 +8,7 @@ fields.
 from nearfield.field.conditionals import SubsampledConditionals
 from nearfield.field.families import DistanceFamily, FieldFamily, ScaleName
 from nearfield.field.label_field import LabelField, check_external_field, check_labels
+from nearfield.field.multiplicities import take
 from nearfield.field.neighbor_family import NeighborFamily
 from nearfield.field.neighbor_kernel import (
     GraphEdges,
@@ -55,4 +56,5 @@ __all__ = [
     "neighbor_scale_range",
     "radius_weights",
     "scale_range_from_nearest",
+    "take",
 ]

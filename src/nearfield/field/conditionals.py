@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nearfield.field.families import ScaleName
 from nearfield.field.label_field import LabelField
-from nearfield.field.neighbor_kernel import GraphEdges, NeighborKernel
+from nearfield.field.multiplicities import take
+from nearfield.field.neighbor_kernel import GraphEdges, NeighborKernel, ScaleOfKernel
 from nearfield.neighbors import last_tie
 
 Floats = NDArray[np.float64]
@@ -27,7 +27,7 @@ def _sum_here(parts: list[Any], function: Callable[[Any], Floats]) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class SubsampledConditionals:
+class SubsampledConditionals(ScaleOfKernel):
     """The conditionals of some sites given all other labels: a family for pseudolikelihood.
 
     The neighbours of a site come from all points. The product of the conditionals is not scaled
@@ -77,21 +77,6 @@ class SubsampledConditionals:
         return self.neighbor_kernel.name
 
     @property
-    def scale_name(self) -> ScaleName:
-        """``"k"`` for the uniform kernel, else ``"sigma"``."""
-        return "k" if self.is_discrete else "sigma"
-
-    @property
-    def is_discrete(self) -> bool:
-        """Whether the scale is k."""
-        return self.neighbor_kernel.is_uniform
-
-    @property
-    def is_smooth(self) -> bool:
-        """Whether the support changes smoothly with the scale."""
-        return self.kernel in ("gaussian", "exponential")
-
-    @property
     def n_points(self) -> int:
         """The number of sites."""
         return len(self.labels)
@@ -112,11 +97,7 @@ class SubsampledConditionals:
             self,
             distances=np.ascontiguousarray(self.distances[columns]),
             neighbor_labels=np.ascontiguousarray(self.neighbor_labels[columns]),
-            neighbor_multiplicities=(
-                None
-                if self.neighbor_multiplicities is None
-                else self.neighbor_multiplicities[columns]
-            ),
+            neighbor_multiplicities=take(self.neighbor_multiplicities, columns),
             neighbor_kernel=NeighborKernel(self.kernel, n_neighbors),
             edges=edges,
             scale_range=(1.0, float(n_neighbors)) if self.is_discrete else self.scale_range,

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from nearfield._checks import check_positive, check_whole
 from nearfield.distances import check_distances
 from nearfield.field.label_field import LabelField, check_external_field
+from nearfield.field.neighbor_kernel import nearest_distances, scale_range_from_nearest
 from nearfield.field.weights import (
     RADIUS_EPSILON,
     Excess,
@@ -140,7 +141,7 @@ class DistanceFamily:
             check_kernel(self.kernel)
 
     @classmethod
-    def of_checked(
+    def from_checked(
         cls,
         distances: NDArray[Any],
         kernel: Any,
@@ -207,26 +208,12 @@ class DistanceFamily:
     def __getstate__(self) -> dict[str, Any]:
         return _arguments(self)
 
-    @property
+    @cached_property
     def scale_range(self) -> tuple[float, float]:
         """From where only nearest neighbours count to where all points count alike."""
-        return self._scale_range
-
-    @cached_property
-    def _scale_range(self) -> tuple[float, float]:
-        longest = self.longest
-        if longest == 0.0:  # all points identical: every scale gives the uniform field
-            return 0.5, 2.0
         blocks = np.array_split(self.distances, -(-self.n_points // _ROWS_AT_ONCE))
-        nearest = np.concatenate(
-            [np.where(block > 0.0, block, np.inf).min(axis=1) for block in blocks]
-        )
-        shortest = float(np.quantile(nearest, 0.05))
-        if self.kernel == "exponential":
-            return 0.05 / longest, 20.0 / shortest
-        if self.kernel == "radius":
-            return float(nearest.min()), 1.001 * longest
-        return 0.1 * shortest, 5.0 * longest
+        nearest = np.concatenate([nearest_distances(block) for block in blocks])
+        return scale_range_from_nearest(self.kernel, self.n_points - 1, self.longest, nearest)
 
     def at(self, scale: float) -> LabelField:
         """Return the field at sigma: of the points, each labelled once, with their multiplicities.

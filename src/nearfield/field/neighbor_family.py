@@ -12,11 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from nearfield._checks import check_positive, check_whole
 from nearfield.distances import check_distances
 from nearfield.field.conditionals import SubsampledConditionals
-from nearfield.field.families import ScaleName, check_multiplicities
+from nearfield.field.families import check_multiplicities
 from nearfield.field.label_field import LabelField, check_external_field
+from nearfield.field.multiplicities import take
 from nearfield.field.neighbor_kernel import (
     GraphEdges,
     NeighborKernel,
+    ScaleOfKernel,
     check_k,
     check_neighbor_kernel,
     neighbor_scale_range,
@@ -30,7 +32,7 @@ _LEAST_SPARSE = 4  # points a neighbour: then a change of label touches few othe
 
 
 @dataclass(frozen=True, eq=False)
-class NeighborFamily:
+class NeighborFamily(ScaleOfKernel):
     """The d-nn and pk-nn models on the k-nearest-neighbour graph.
 
     Parameters
@@ -108,21 +110,6 @@ class NeighborFamily:
         """Do nothing: a graph holds no distances between all points."""
 
     @property
-    def scale_name(self) -> ScaleName:
-        """``"k"`` for the uniform kernel, else ``"sigma"``."""
-        return "k" if self.is_discrete else "sigma"
-
-    @property
-    def is_discrete(self) -> bool:
-        """Whether the scale is k."""
-        return self.kernel == "uniform"
-
-    @property
-    def is_smooth(self) -> bool:
-        """Whether the field changes smoothly with the scale."""
-        return self.kernel in ("gaussian", "exponential")
-
-    @property
     def has_joint(self) -> bool:
         """Whether there is a joint distribution: not for the directed model."""
         return not self.is_directed
@@ -157,20 +144,16 @@ class NeighborFamily:
     @property
     def neighbor_multiplicities(self) -> Floats | None:
         """The multiplicities of the neighbours on the graph, shape (n, n_columns)."""
-        return None if self.multiplicities is None else self.multiplicities[self.graph.rows]
+        return take(self.multiplicities, self.graph.rows)
 
     @property
     def neighbor_kernel(self) -> NeighborKernel:
         """The kernel with its number of neighbours."""
         return NeighborKernel(self.kernel, self.n_neighbors)
 
-    @property
+    @cached_property
     def scale_range(self) -> tuple[float, float]:
         """From where only the nearest neighbours count to where all on the graph count alike."""
-        return self._scale_range
-
-    @cached_property
-    def _scale_range(self) -> tuple[float, float]:
         return neighbor_scale_range(self.kernel, self.n_neighbors, self.graph.distances)
 
     @property
@@ -231,10 +214,8 @@ class NeighborFamily:
             self.scale_range,
             self.longest,
             self.external_field,
-            multiplicities=None if self.multiplicities is None else self.multiplicities[sites],
-            neighbor_multiplicities=(
-                None if self.multiplicities is None else self.multiplicities[graph.rows[sites]]
-            ),
+            multiplicities=take(self.multiplicities, sites),
+            neighbor_multiplicities=take(self.multiplicities, graph.rows[sites]),
         )
 
     def _check_scale(self, scale: float) -> None:

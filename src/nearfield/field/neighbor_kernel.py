@@ -1,6 +1,6 @@
 """Kernels of the distance on the k nearest neighbours, and the supports that they give."""
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from nearfield.field.kernels import (
     fill_log_normalizers,
     fill_weights,
 )
-from nearfield.field.multiplicities import NewEdges, sum_at
+from nearfield.field.multiplicities import NewEdges, sum_at, take
 from nearfield.field.weights import RADIUS_EPSILON
 from nearfield.neighbors import ReverseNeighbors, last_tie
 
@@ -112,7 +112,7 @@ class NeighborKernel(NamedTuple):
 
     def log_ratios(self, distances: Floats, references: Floats, scale: float) -> Floats:
         """Evaluate log kappa(distance) - log kappa(reference), of any shapes, at one scale."""
-        rate = float(self._compiled(np.array([scale]))[2][0])
+        rate = float(self.rates(np.array([scale]))[0])
         if self.is_smooth:
             ratios = -rate * (distances - references)
             # A product: two squares of far points would cancel to noise.
@@ -123,7 +123,7 @@ class NeighborKernel(NamedTuple):
     def log_values(self, distances: Floats, scales: Floats) -> Floats:
         """Evaluate the log of a smooth kernel at some distances, shape (n, n_scales)."""
         powers = distances**2 if self.name == "gaussian" else distances
-        return -powers[:, None] * self._compiled(scales)[2]
+        return -powers[:, None] * self.rates(scales)
 
     def new_in_support(
         self,
@@ -215,13 +215,38 @@ class NeighborKernel(NamedTuple):
             weights /= weights.sum(axis=1, keepdims=True)
         return weights
 
-    def _compiled(self, scales: Floats) -> tuple[int, int, Floats]:
-        """Turn scales into what the compiled kernels take: k, a number for the kernel, rates."""
+    def rates(self, scales: Floats) -> Floats:
+        """Turn sigmas into rates: exp(-rate d^2), exp(-rate d); others stay as they are."""
         rates = np.asarray(scales, dtype=np.float64)
         if self.name == "gaussian":
             with np.errstate(over="ignore", divide="ignore"):
                 rates = 0.5 / rates / rates
-        return self.n_neighbors, KERNEL_CODES[self.name], np.minimum(rates, _LARGEST_RATE)
+        return np.minimum(rates, _LARGEST_RATE)
+
+    def _compiled(self, scales: Floats) -> tuple[int, int, Floats]:
+        """Turn scales into what the compiled kernels take: k, a number for the kernel, rates."""
+        return self.n_neighbors, KERNEL_CODES[self.name], self.rates(scales)
+
+
+class ScaleOfKernel:
+    """What a model on the graph says of its scale, by the name of its kernel."""
+
+    kernel: Any
+
+    @property
+    def scale_name(self) -> Literal["sigma", "k"]:
+        """``"k"`` for the uniform kernel, else ``"sigma"``."""
+        return "k" if self.is_discrete else "sigma"
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether the scale is k."""
+        return self.kernel == "uniform"
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether the field changes smoothly with the scale."""
+        return self.kernel in ("gaussian", "exponential")
 
 
 class GraphEdges(NamedTuple):
@@ -253,7 +278,7 @@ class GraphEdges(NamedTuple):
         multiplicities : ndarray, shape (n,), optional
             As how many points each point counts.
         """
-        of_neighbors = None if multiplicities is None else multiplicities[neighbor_rows]
+        of_neighbors = take(multiplicities, neighbor_rows)
         places = place_of_site[neighbor_rows]
         return cls(distances, labels, places, multiplicities, of_neighbors)._with_sites()
 
@@ -266,7 +291,7 @@ class GraphEdges(NamedTuple):
             self.labels,
             self.places[columns],
             self.multiplicities,
-            None if of_neighbors is None else of_neighbors[columns],
+            take(of_neighbors, columns),
         )._with_sites()
 
     def _with_sites(self) -> "GraphEdges":
@@ -288,13 +313,13 @@ def nearest_distances(distances: Floats) -> Floats:
 
 
 def scale_range_from_nearest(
-    kernel: str, n_neighbors: int, longest: float, nearest: Floats
+    kernel: Any, n_neighbors: int, longest: float, nearest: Floats
 ) -> tuple[float, float]:
     """Find the scales between which the weights change.
 
     Parameters
     ----------
-    kernel : str
+    kernel : str or callable
     n_neighbors : int
     longest : float
         The largest distance on the graph.

@@ -6,6 +6,7 @@ neighbourhood needs no change here. Names imported `as` themselves are for the o
 nearfield.
 """
 
+from nearfield.inference._engine import Engine as Engine
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import (
     Priors,
@@ -25,6 +26,7 @@ from nearfield.inference._priors import (
 from nearfield.inference.auxiliary import AuxiliaryVariable
 from nearfield.inference.exchange import Exchange
 from nearfield.inference.intercepts import fit_external_field as fit_external_field
+from nearfield.inference.intercepts import maximize_intercepts as maximize_intercepts
 from nearfield.inference.parameter_chain import ParameterChain as ParameterChain
 from nearfield.inference.path_sampling import PathSampling
 from nearfield.inference.predictive import (

@@ -6,14 +6,16 @@ different sizes, intercepts fitted by pseudolikelihood make up for that.
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
-from scipy.special import logsumexp
 
 from nearfield._checks import check_positive, check_whole
 from nearfield.field import FieldFamily
 from nearfield.inference._engine import check_problem
 from nearfield.inference._priors import Priors
 from nearfield.inference.pseudolikelihood import pseudolikelihood_estimate
+
+_MAX_STEPS = 20
+_LONGEST_STEP = 3.0  # of any parameter
+_TOLERANCE = 1e-3  # of the last step, whose error is about its square
 
 
 def fit_external_field(
@@ -103,60 +105,69 @@ def maximize_intercepts(
     start: tuple[NDArray[np.float64], float],
     multiplicities: NDArray[np.float64] | None = None,
 ) -> tuple[NDArray[np.float64], float]:
-    """Find the most probable intercepts and beta, given the support, shape (n, G).
+    r"""Find the most probable intercepts and beta, given the support, by Newton's method.
+
+    .. math:: \max_{\alpha, \beta} \sum_i s_i \log p(y_i \mid \alpha, \beta)
+              - \sum_g \frac{\alpha_g^2}{2 s^2} - \frac{(\beta - m)^2}{2 t^2}, \qquad
+              p(g) \propto \exp(\alpha_g + \beta h_{ig})
+
+    Concave. The likelihood does not change if all intercepts move alike, so that the prior makes
+    them sum to zero.
 
     Parameters
     ----------
-    support, labels, prior_sd, prior_beta, multiplicities
-        As for `minus_log_posterior`.
+    support : ndarray, shape (n, G)
+    labels : ndarray of int, shape (n,)
+    prior_sd : float
+        s.
+    prior_beta : (float, float)
+        m and t.
     beta_range : (float, float)
     start : (ndarray, float)
         Intercepts and beta to start from.
+    multiplicities : ndarray, shape (n,), optional
+        s_i, how often each label counts; once by default.
     """
-    alpha, beta = start
-    found = minimize(
-        minus_log_posterior,
-        np.append(alpha, np.clip(beta, *beta_range)),
-        args=(support, labels, prior_sd, prior_beta, multiplicities),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(None, None)] * len(alpha) + [beta_range],
-        options={"gtol": 1e-6, "ftol": 1e-13},
-    )
-    return found.x[:-1] - found.x[:-1].mean(), float(found.x[-1])
+    n_points, n_classes = support.shape
+    counts = np.ones(n_points) if multiplicities is None else multiplicities
+    means = np.append(np.zeros(n_classes), prior_beta[0])
+    precisions = np.append(np.full(n_classes, prior_sd**-2), prior_beta[1] ** -2)
+    own_support = counts @ support[np.arange(n_points), labels]
+    observed = np.append(np.bincount(labels, counts, n_classes), own_support)
+    parameters = np.append(start[0], np.clip(start[1], *beta_range))
+    for _ in range(_MAX_STEPS):
+        expected, curvature = _moments(support, counts, parameters)
+        slope = observed - expected - precisions * (parameters - means)
+        curvature.flat[:: n_classes + 2] += precisions
+        bound = beta_range[int(slope[-1] > 0.0)]
+        n_free = n_classes + int(parameters[-1] != bound)  # beta stays where it may not go on
+        step = np.linalg.solve(curvature[:n_free, :n_free], slope[:n_free])
+        longest = max(float(np.abs(step).max()), 1e-300)
+        parameters[:n_free] += min(1.0, _LONGEST_STEP / longest) * step
+        parameters[-1] = np.clip(parameters[-1], *beta_range)
+        if longest < _TOLERANCE:
+            break
+    return parameters[:-1] - parameters[:-1].mean(), float(parameters[-1])
 
 
-def minus_log_posterior(
-    parameters: NDArray[np.float64],
-    support: NDArray[np.float64],
-    labels: NDArray[np.int64],
-    prior_sd: float,
-    prior_beta: tuple[float, float],
-    multiplicities: NDArray[np.float64] | None = None,
-) -> tuple[float, NDArray[np.float64]]:
-    r"""Evaluate what the intercepts and beta, in this order, minimise, and its gradient.
+def _moments(
+    support: NDArray[np.float64], counts: NDArray[np.float64], parameters: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    r"""Sum over the points the mean and the covariance of :math:`(1[y = g]_g, h_y)`.
 
-    With :math:`r_{ig} = p(y_i = g \mid y_{-i}) - 1[y_i = g]` it is
-
-    .. math:: \sum_i r_{ig} + \frac{\alpha_g}{s^2}, \qquad
-              \sum_{ig} r_{ig} h_{ig} + \frac{\beta - m}{t^2}
-
-    The likelihood does not change if all intercepts move alike, so that the prior makes them sum
-    to zero. `prior_beta` is (m, t). With multiplicities, the term of each label counts as often.
+    These are minus the slope of the log normalising constants in (alpha, beta), and their
+    curvature.
     """
-    alpha, beta = parameters[:-1], parameters[-1]
-    middle, spread = prior_beta
-    totals = alpha + beta * support
-    log_conditionals = totals - logsumexp(totals, axis=1, keepdims=True)
-    sites = np.arange(len(labels))
-    surplus = np.exp(log_conditionals)
-    surplus[sites, labels] -= 1.0
-    log_own = log_conditionals[sites, labels]
-    if multiplicities is not None:
-        surplus, log_own = surplus * multiplicities[:, None], log_own * multiplicities
-    penalty = 0.5 * np.sum((alpha / prior_sd) ** 2) + 0.5 * ((beta - middle) / spread) ** 2
-    gradient = np.append(
-        surplus.sum(axis=0) + alpha / prior_sd**2,
-        np.vdot(surplus, support) + (beta - middle) / spread**2,
-    )
-    return float(penalty - log_own.sum()), gradient
+    logits = parameters[:-1] + parameters[-1] * support
+    p = np.exp(logits - logits.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    means = np.einsum("ig,ig->i", p, support)
+    counted = p * counts[:, None]
+    weighted = counted * support
+    n_classes = support.shape[1]
+    expected, curvature = np.empty(n_classes + 1), np.empty((n_classes + 1, n_classes + 1))
+    expected[:-1], expected[-1] = counted.sum(axis=0), counts @ means
+    curvature[:-1, :-1] = np.diag(expected[:-1]) - p.T @ counted
+    curvature[-1, :-1] = curvature[:-1, -1] = weighted.sum(axis=0) - means @ counted
+    curvature[-1, -1] = np.vdot(weighted, support) - counts @ means**2
+    return expected, curvature

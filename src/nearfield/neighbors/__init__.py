@@ -17,7 +17,7 @@ from nearfield.neighbors.graph import (
     past_ties,
     search_with_ties,
 )
-from nearfield.neighbors.index import SEARCHES, MetricIndex, box_power, make_index
+from nearfield.neighbors.index import SEARCHES, MetricIndex, SearchName, box_power, make_index
 from nearfield.neighbors.lists import NeighborLists, ReverseNeighbors, ShortLists, merge_lists
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "NeighborGraph",
     "NeighborLists",
     "ReverseNeighbors",
+    "SearchName",
     "ShortLists",
     "box_power",
     "build_graph",

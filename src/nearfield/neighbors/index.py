@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +17,8 @@ from nearfield.neighbors.base import Index, ReverseIndex
 from nearfield.neighbors.boxes import BoxIndex
 from nearfield.neighbors.lists import NeighborLists, ReverseNeighbors
 
-SEARCHES = ("exact", "approximate")
+SearchName = Literal["exact", "approximate"]
+SEARCHES: tuple[SearchName, ...] = get_args(SearchName)
 
 _ONE_AT_A_TIME = Lock()
 _EUCLIDEAN = ("euclidean", "l2")

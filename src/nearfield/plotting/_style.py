@@ -1,6 +1,6 @@
 """What all pictures share: colours that everyone can tell apart, and a place to draw."""
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,26 +38,32 @@ def as_rgb(colors: list[str]) -> NDArray[np.float64]:
     return np.array([to_rgb(color) for color in colors])
 
 
-def new_or_given_axes(ax: Any, **figure_options: Any) -> Any:
-    """Return the axes to draw into: the given ones, or new ones whose text is never clipped."""
-    if ax is not None:
+class Display:
+    """What all pictures keep: the axes they were drawn into, and the figure of these."""
+
+    ax_: Any
+    figure_: Any
+
+    def _keep(self, ax: Any) -> Self:
+        self.ax_, self.figure_ = ax, np.ravel(ax)[0].figure
+        return self
+
+
+def new_or_given_axes(ax: Any, *shape: int, **figure_options: Any) -> Any:
+    """Return the axes to draw into: the given ones, or new ones whose text is never clipped.
+
+    With a shape, an array of as many axes, which may be given in any arrangement.
+    """
+    if ax is None:
+        plt = import_extra("matplotlib.pyplot")
+        options = {"layout": "constrained", "squeeze": not shape} | figure_options
+        return plt.subplots(*shape, **options)[1]
+    if not shape:
         return ax
-    return new_axes(**figure_options)
-
-
-def new_axes(*shape: int, **figure_options: Any) -> Any:
-    """Make a figure whose text is never clipped; return its axes."""
-    plt = import_extra("matplotlib.pyplot")
-    _, axes = plt.subplots(*shape, layout="constrained", **figure_options)
-    return axes
-
-
-def check_axes_count(ax: Any, n_axes: int) -> NDArray[Any]:
-    """Accept as many axes as a picture of several panels needs, in any arrangement."""
-    axes = np.asarray(ax, dtype=object)
+    axes, n_axes = np.asarray(ax, dtype=object), int(np.prod(shape))
     if axes.size != n_axes:
         raise ValueError(
             f"Expected {n_axes} axes as ax; got {axes.size}. "
             f"Make them with matplotlib.pyplot.subplots, or leave ax out."
         )
-    return axes
+    return axes.reshape(shape)

@@ -1,5 +1,6 @@
 """Chains as pictures: traces and ranks."""
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -8,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from nearfield.inference import Posterior
-from nearfield.plotting._fitted import voices_of
-from nearfield.plotting._style import MUTED, OKABE_ITO, check_axes_count, new_axes
+from nearfield.plotting._fitted import weightiest
+from nearfield.plotting._style import MUTED, Display, class_colors, new_or_given_axes
 
 _MAX_BINS = 20
 _MIN_DRAWS_A_BIN = 5
@@ -17,7 +18,30 @@ _FLAT_HEIGHT, _MAX_HEIGHT = 0.4, 0.9  # of bars of ranks, in steps from chain to
 
 
 @dataclass(eq=False)
-class TraceDisplay:
+class _ChainDisplay(Display):
+    posterior: Posterior = field(repr=False)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw the chains of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : classifier fitted by exchange or the auxiliary variable method
+        ax : array of matplotlib axes, optional
+            As many as ``ax_`` has.
+        **kwargs
+            Passed to the lines of the traces, or to the bars of the ranks.
+        """
+        return cls(weightiest(estimator)[0].posterior_).plot(ax=ax, **kwargs)
+
+    @abstractmethod
+    def plot(self, *, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw, into `ax` if it is given."""
+
+
+@dataclass(eq=False)
+class TraceDisplay(_ChainDisplay):
     """The draws of every chain in their order, beside the density of each chain.
 
     Chains that agree and wander up and down quickly have converged.
@@ -44,39 +68,23 @@ class TraceDisplay:
     (2, 2)
     """
 
-    posterior: Posterior = field(repr=False)
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw the chains of a fitted estimator.
-
-        Parameters
-        ----------
-        estimator : classifier fitted by exchange or the auxiliary variable method
-        ax : array of four matplotlib axes, optional
-        **kwargs
-            Passed to the lines of the traces.
-        """
-        return cls(voices_of(estimator)[0].posterior).plot(ax=ax, **kwargs)
-
     def plot(self, *, ax: Any = None, **kwargs: Any) -> Self:
         """Draw, into `ax` if it is given; keywords go to the lines of the traces."""
         parameters = _chains(self.posterior)
-        axes = _axes(ax, 2, 2, figsize=(9.0, 5.0))
+        axes = new_or_given_axes(ax, 2, 2, figsize=(9.0, 5.0))
         for row, (name, chains) in zip(axes, parameters.items(), strict=True):
-            for draws, color in zip(chains, _chain_colors(len(chains)), strict=True):
+            for draws, color in zip(chains, class_colors(len(chains)), strict=True):
                 if np.ptp(draws) > 0.0:  # a chain that never moved has no density
                     row[0].plot(*_density(draws), color=color, linewidth=1.2)
                 row[1].plot(draws, **{"color": color, "linewidth": 0.6, "alpha": 0.8} | kwargs)
             row[0].set(title=f"Density of {name}", xlabel=name, ylabel="")
             row[0].set_yticks([])
             row[1].set(title=f"Trace of {name}", xlabel="draw", ylabel=name)
-        self.ax_, self.figure_ = axes, axes[0, 0].figure
-        return self
+        return self._keep(axes)
 
 
 @dataclass(eq=False)
-class RankDisplay:
+class RankDisplay(_ChainDisplay):
     """Histograms of the ranks of each chain's draws among those of all chains.
 
     They are flat when all chains sample the same distribution (Vehtari et al., 2021).
@@ -103,21 +111,6 @@ class RankDisplay:
     (2,)
     """
 
-    posterior: Posterior = field(repr=False)
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw the ranks of the chains of a fitted estimator.
-
-        Parameters
-        ----------
-        estimator : classifier fitted by exchange or the auxiliary variable method
-        ax : array of two matplotlib axes, optional
-        **kwargs
-            Passed to the bars of the histograms.
-        """
-        return cls(voices_of(estimator)[0].posterior).plot(ax=ax, **kwargs)
-
     def plot(self, *, ax: Any = None, **kwargs: Any) -> Self:
         """Draw, into `ax` if it is given; keywords go to the bars of the histograms."""
         parameters = _chains(self.posterior)
@@ -127,12 +120,11 @@ class RankDisplay:
                 "Expected two chains or more to rank against each other; got one. "
                 "Fit with n_chains >= 2."
             )
-        axes = _axes(ax, 1, 2, figsize=(9.0, 0.8 * n_chains + 1.4)).ravel()
+        axes = new_or_given_axes(ax, 1, 2, figsize=(9.0, 0.8 * n_chains + 1.4)).ravel()
         for panel, (name, chains) in zip(axes, parameters.items(), strict=True):
             _draw_ranks(panel, chains, kwargs)
             panel.set(title=f"Ranks of {name}", xlabel="rank among all draws", ylabel="chain")
-        self.ax_, self.figure_ = axes, axes[0].figure
-        return self
+        return self._keep(axes)
 
 
 def _chains(posterior: Posterior) -> dict[str, NDArray[np.float64]]:
@@ -160,18 +152,8 @@ def _draw_ranks(ax: Any, chains: NDArray[np.float64], style: dict[str, Any]) -> 
     counts = [np.histogram(r, edges)[0] for r in rankdata(chains).reshape(chains.shape)]
     flat = chains.shape[1] / n_bins
     unit = min(_FLAT_HEIGHT / flat, _MAX_HEIGHT / np.max(counts))
-    for i, color in enumerate(_chain_colors(len(chains))):
+    for i, color in enumerate(class_colors(len(chains))):
         options = {"width": np.diff(edges), "align": "edge", "edgecolor": "white", "color": color}
         ax.bar(edges[:-1], counts[i] * unit, bottom=i, **options | style)
         ax.axhline(i + flat * unit, color=MUTED, linestyle="--", linewidth=0.8)
     ax.set_yticks(range(len(chains)))
-
-
-def _chain_colors(n_chains: int) -> list[str]:
-    return [OKABE_ITO[i % len(OKABE_ITO)] for i in range(n_chains)]
-
-
-def _axes(ax: Any, n_rows: int, n_columns: int, **figure_options: Any) -> Any:
-    if ax is not None:
-        return check_axes_count(ax, n_rows * n_columns).reshape(n_rows, n_columns)
-    return new_axes(n_rows, n_columns, squeeze=False, **figure_options)

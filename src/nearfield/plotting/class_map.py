@@ -9,13 +9,19 @@ from scipy.special import entr
 from sklearn.utils.validation import check_is_fitted
 
 from nearfield.plotting._fitted import class_codes
-from nearfield.plotting._style import as_rgb, class_colors, class_markers, new_or_given_axes
+from nearfield.plotting._style import (
+    Display,
+    as_rgb,
+    class_colors,
+    class_markers,
+    new_or_given_axes,
+)
 
 RESPONSES = ("probability", "entropy")
 
 
 @dataclass(eq=False)
-class ClassMapDisplay:
+class ClassMapDisplay(Display):
     r"""Class probabilities, or their entropy, over two features.
 
     ``"probability"`` shows the most probable class by its colour, the paler the less sure;
@@ -172,8 +178,8 @@ class ClassMapDisplay:
             self._draw_classes(ax, kwargs)
             ax.set_title("Most probable class, paler where less sure")
         ax.set(xlabel=self.feature_names[0], ylabel=self.feature_names[1])
-        self.response_, self.ax_, self.figure_ = response, ax, ax.figure
-        return self
+        self.response_ = response
+        return self._keep(ax)
 
     def add_points(self, points: ArrayLike, y: ArrayLike) -> Self:
         """Draw points, shape (n, 2), each with the marker and colour of its class."""

@@ -6,8 +6,8 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.plotting._fitted import split_pipeline
-from nearfield.plotting._style import LINE, MUTED, SECOND_LINE, new_or_given_axes
+from nearfield.estimators import split_pipeline
+from nearfield.plotting._style import LINE, MUTED, SECOND_LINE, Display, new_or_given_axes
 from nearfield.prediction.explanation import Explanation
 from nearfield.spectra.axis import feature_axis
 
@@ -15,7 +15,7 @@ KINDS = ("auto", "bars", "spectrum")
 
 
 @dataclass(eq=False)
-class ExplanationDisplay:
+class ExplanationDisplay(Display):
     """What the value of each feature adds to the log odds of the predicted class against the next.
 
     Features whose names are positions in order, such as wavelengths, are drawn as a spectrum with
@@ -120,8 +120,7 @@ class ExplanationDisplay:
             self._draw_spectrum(ax, axis, kwargs)
         first, second = self.explanation.first, self.explanation.second
         ax.set_title(f"Prediction: {first} rather than {second}")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._keep(ax)
 
     def _axis(self, *, is_asked: bool) -> NDArray[np.float64] | None:
         """Give the positions of the features, if they are numbers whose names are in order."""

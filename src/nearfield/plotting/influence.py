@@ -6,12 +6,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.plotting._fitted import split_pipeline
-from nearfield.plotting._style import class_colors, new_or_given_axes
+from nearfield.estimators import split_pipeline
+from nearfield.plotting._style import Display, class_colors, new_or_given_axes
 
 
 @dataclass(eq=False)
-class InfluenceDisplay:
+class InfluenceDisplay(Display):
     r"""How much each training point adds to the score of its class in one prediction.
 
     .. math:: \operatorname{E}[\beta c^*_j \mid y], \qquad
@@ -110,8 +110,7 @@ class InfluenceDisplay:
         if others.size:
             ax.axhline(len(shown) - 0.5, color="black", linewidth=0.8, linestyle=":")
         self._describe(ax, colors)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._keep(ax)
 
     def _describe(self, ax: Any, colors: list[str]) -> None:
         totals = np.bincount(self.labels, weights=self.influence, minlength=len(self.classes))

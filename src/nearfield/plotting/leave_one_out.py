@@ -7,12 +7,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nearfield.plotting._fitted import split_pipeline
-from nearfield.plotting._style import LINE, OKABE_ITO, SECOND_LINE, new_or_given_axes
+from nearfield.estimators import split_pipeline
+from nearfield.plotting._style import LINE, OKABE_ITO, SECOND_LINE, Display, new_or_given_axes
 
 
 @dataclass(eq=False)
-class LeaveOneOutDisplay:
+class LeaveOneOutDisplay(Display):
     """The leave-one-out error of k-nn for every k, and the k that was chosen.
 
     With `test_errors` and `lines` it is figure 1 or 2 of Friel and Pettitt (2011).
@@ -108,5 +108,4 @@ class LeaveOneOutDisplay:
         ax.set(xlabel="number of neighbours k", ylabel="error rate", ylim=(0.0, None))
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.legend(loc="best")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._keep(ax)

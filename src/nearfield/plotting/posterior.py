@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy.stats import gaussian_kde
 
 from nearfield.inference import Posterior
-from nearfield.plotting._fitted import voices_of
-from nearfield.plotting._style import LINE, SECOND_LINE, as_rgb, new_or_given_axes
+from nearfield.plotting._fitted import weightiest
+from nearfield.plotting._style import LINE, SECOND_LINE, Display, as_rgb, new_or_given_axes
 
 _MAX_POINTS = 4_000  # a smooth density needs no more draws
 _BANDWIDTH = 0.35  # in standard deviations: smooths over the gaps between nodes
@@ -17,7 +17,7 @@ _N_GRID = 120
 
 
 @dataclass(eq=False)
-class PosteriorDisplay:
+class PosteriorDisplay(Display):
     """Contours of the posterior of (beta, sigma), or how it spreads over (beta, k).
 
     Nodes of a quadrature and draws of chains are drawn in the same way: as the smallest regions
@@ -69,12 +69,11 @@ class PosteriorDisplay:
         **kwargs
             Passed to `matplotlib.axes.Axes.contour`, or with k to its `pcolormesh`.
         """
-        first, *others = voices_of(estimator)
+        first, weight = weightiest(estimator)
         name = None
-        if others:
-            name = f"{first.classifier.kernel} kernel, {first.classifier.metric} metric"
-            name += f", weight {first.weight:.2f}"
-        return cls(first.posterior, name).plot(levels=levels, ax=ax, **kwargs)
+        if weight < 1.0:
+            name = f"{first.kernel} kernel, {first.metric} metric, weight {weight:.2f}"
+        return cls(first.posterior_, name).plot(levels=levels, ax=ax, **kwargs)
 
     def plot(
         self, *, levels: tuple[float, ...] = (0.5, 0.8, 0.95), ax: Any = None, **kwargs: Any
@@ -102,8 +101,7 @@ class PosteriorDisplay:
         title = f"Posterior ({self.name})" if self.name else "Posterior"
         ax.set(xlabel="beta", ylabel=self.posterior.scale_name, title=title)
         ax.legend(loc=free_corner, framealpha=0.9)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._keep(ax)
 
 
 def _draw_contours(

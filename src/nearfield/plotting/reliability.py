@@ -10,12 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearfield._checks import check_level
 from nearfield.plotting._fitted import class_codes
-from nearfield.plotting._style import LINE, MUTED, new_or_given_axes
+from nearfield.plotting._style import LINE, MUTED, Display, new_or_given_axes
 from nearfield.plotting.calibration import CalibrationBins, top_label_bins
 
 
 @dataclass(eq=False)
-class ReliabilityDisplay:
+class ReliabilityDisplay(Display):
     """How often predictions come true, against how probable they were said to be.
 
     A prediction is the most probable class of a point. On the diagonal confidence is what it says;
@@ -173,5 +173,4 @@ class ReliabilityDisplay:
             title=f"Reliability ({self.level:.0%} intervals; numbers: points a bin)",
         )
         ax.legend(loc="upper left")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._keep(ax)

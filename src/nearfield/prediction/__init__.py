@@ -8,7 +8,7 @@ with stated error rates are made of what `membership` and `conformal` hold.
 from nearfield.prediction._chunks import map_chunks
 from nearfield.prediction._nodes import PosteriorNodes
 from nearfield.prediction._outliers import typical_scales
-from nearfield.prediction._predictor import PREDICTIVES, FieldPredictor, Predictor
+from nearfield.prediction._predictor import PREDICTIVES, FieldPredictor, PredictiveName, Predictor
 from nearfield.prediction.class_prior import check_class_prior, class_odds, multiply_odds
 from nearfield.prediction.joint import draw_joint_labels
 from nearfield.prediction.mixture import mixture_quantiles
@@ -28,6 +28,7 @@ __all__ = [
     "NeighborSums",
     "Neighborhood",
     "PosteriorNodes",
+    "PredictiveName",
     "Predictor",
     "check_class_prior",
     "class_odds",

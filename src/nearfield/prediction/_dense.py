@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logsumexp
+from scipy.special import expit
 
 from nearfield.field import RADIUS_EPSILON, DistanceFamily, NeighborKernel, log_kernel_values
 from nearfield.prediction._quadrature import Floats
@@ -25,8 +25,6 @@ from nearfield.prediction.kernels.smooth import (
     smooth_support,
     training_totals,
 )
-
-_LARGEST_RATE = 1e200  # times zero it is still zero, times a square of 1e100 finite
 
 
 class Sums(Protocol):
@@ -40,26 +38,16 @@ def dense_sums(
     family: DistanceFamily, labels: NDArray[np.int64], scales: Floats, *, is_joint: bool
 ) -> Sums:
     """Prepare the support at some rising scales, with in-weights if the model has them."""
-    if family.is_custom:
-        return CustomSums.from_family(family, labels, scales, is_joint)
-    if family.multiplicities is not None:
-        return SumsOfMultiples.from_family(family, labels, scales, is_joint)
-    make = SmoothSums.from_family if family.is_smooth else RadiusSums.from_family
-    return make(family, labels, scales, is_joint)
+    kind: Any = SmoothSums if family.is_smooth else RadiusSums
+    if family.is_custom or family.multiplicities is not None:
+        kind = PlainSums
+    return kind.from_family(family, labels, scales, is_joint)
 
 
 def kernel_rates(family: DistanceFamily, scales: Floats) -> tuple[bool, Floats]:
-    r"""Write a smooth kernel as exp(-rate x d^2), or as exp(-rate x d).
-
-    Returns
-    -------
-    is_squared : bool
-    rates : ndarray, shape (n_scales,)
-    """
-    if family.kernel == "exponential":
-        return False, np.minimum(scales, _LARGEST_RATE)
-    with np.errstate(over="ignore", divide="ignore"):
-        return True, np.minimum(0.5 / scales / scales, _LARGEST_RATE)
+    """Write a smooth kernel as exp(-rate x d^2), or as exp(-rate x d): which, and the rates."""
+    kernel = NeighborKernel(str(family.kernel), family.n_points - 1)
+    return family.kernel == "gaussian", kernel.rates(scales)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,8 +175,8 @@ class RadiusSums:
 
 
 @dataclass(frozen=True, eq=False)
-class SumsOfMultiples:
-    r"""The support under any kernel, where training points count as several.
+class PlainSums:
+    r"""The support under a kernel of one's own, or where training points count as several.
 
     .. math:: c^*_j = \frac{s_j \kappa(d^*_j)}{\sum_l s_l \kappa(d^*_l)}
               + s_j \frac{\kappa(d^*_j)}{Z_j + \kappa(d^*_j)}, \qquad
@@ -196,43 +184,44 @@ class SumsOfMultiples:
 
     Attributes
     ----------
-    kernel : NeighborKernel
+    kernel : str or callable
     scales : ndarray, shape (n_scales,)
     class_multiplicities : ndarray, shape (n, G)
-        The multiplicity of each training point, in the column of its class.
+        The multiplicity of each training point, one or given, in the column of its class.
     nearest : ndarray, shape (n,)
         The distance of each training point to its nearest neighbour.
-    log_normalizers : ndarray, shape (n_scales, n), or None
-        log Z relative to the kernel at that distance; None if in-weights play no part.
+    log_normalizers : ndarray, shape (n_scales, n)
+        log Z, of a kernel by name relative to the kernel at that distance; infinite where
+        in-weights play no part.
     """
 
-    kernel: NeighborKernel
+    kernel: Any
     scales: Floats
     class_multiplicities: Floats
     nearest: Floats
-    log_normalizers: Floats | None
+    log_normalizers: Floats
 
     @classmethod
     def from_family(
         cls, family: DistanceFamily, labels: NDArray[np.int64], scales: Floats, is_joint: bool
-    ) -> "SumsOfMultiples":
+    ) -> "PlainSums":
         """Sum over the training points at each of the scales."""
-        n_points, multiplicities = family.n_points, family.multiplicities
-        kernel = NeighborKernel(str(family.kernel), n_points)
+        n_points, given = family.n_points, family.multiplicities
+        multiplicities = np.ones(n_points) if given is None else given
         by_class = np.zeros((n_points, family.n_classes))
         by_class[np.arange(n_points), labels] = multiplicities
         others = np.array(family.distances)
         np.fill_diagonal(others, np.inf)
         nearest = others.min(axis=1)
-        log_normalizers = None
+        log_normalizers = np.full((len(scales), n_points), np.inf)
         if is_joint:
             np.fill_diagonal(others, nearest)  # a finite number: it is left out of the sums below
-            log_normalizers = np.empty((len(scales), n_points))
-            for s, scale in enumerate(scales):
-                values = np.exp(kernel.log_ratios(others, nearest[:, None], scale))
-                np.fill_diagonal(values, 0.0)
-                log_normalizers[s] = np.log(values @ multiplicities)
-        return cls(kernel, scales, by_class, nearest, log_normalizers)
+            for row, scale in zip(log_normalizers, scales, strict=True):
+                log_values = _log_values(family.kernel, others, nearest[:, None], scale)
+                np.fill_diagonal(log_values, -np.inf)
+                top = log_values.max(axis=1)
+                row[:] = top + np.log(np.exp(log_values - top[:, None]) @ multiplicities)
+        return cls(family.kernel, scales, by_class, nearest, log_normalizers)
 
     def support(self, distances: Floats) -> Floats:
         """Give the support of each class at each scale, shape (m, n_scales, G)."""
@@ -240,63 +229,22 @@ class SumsOfMultiples:
         support = np.empty((len(distances), len(self.scales), n_classes))
         closest = distances.min(axis=1, keepdims=True)
         for s, scale in enumerate(self.scales):
-            values = np.exp(self.kernel.log_ratios(distances, closest, scale))
-            out_weights = values @ self.class_multiplicities
-            support[:, s] = out_weights / out_weights.sum(axis=1, keepdims=True)
-            if self.log_normalizers is not None:
-                log_ratios = self.kernel.log_ratios(distances, self.nearest, scale)
-                shares = expit(log_ratios - self.log_normalizers[s])
-                support[:, s] += shares @ self.class_multiplicities
-        return support
-
-
-@dataclass(frozen=True, eq=False)
-class CustomSums:
-    """The support under a kernel of one's own, in plain NumPy.
-
-    Attributes
-    ----------
-    kernel : callable
-        Of (distances, sigma): the log of the kernel.
-    class_multiplicities : ndarray, shape (n, G)
-        The multiplicity of each training point, one or given, in the column of its class.
-    scales : ndarray, shape (n_scales,)
-    log_normalizers : ndarray, shape (n_scales, n)
-        log Z, infinite where in-weights play no part.
-    """
-
-    kernel: Any
-    class_multiplicities: Floats
-    scales: Floats
-    log_normalizers: Floats
-
-    @classmethod
-    def from_family(
-        cls, family: DistanceFamily, labels: NDArray[np.int64], scales: Floats, is_joint: bool
-    ) -> "CustomSums":
-        """Sum over the training points at each of the scales."""
-        given, n_points = family.multiplicities, family.n_points
-        multiplicities = np.ones(n_points) if given is None else given
-        by_class = np.zeros((n_points, family.n_classes))
-        by_class[np.arange(n_points), labels] = multiplicities
-        log_normalizers = np.full((len(scales), n_points), np.inf)
-        if is_joint:
-            others = family.distances.copy()
-            np.fill_diagonal(others, np.inf)
-            for row, scale in zip(log_normalizers, scales, strict=True):
-                log_values = log_kernel_values(others, family.kernel, scale)
-                row[:] = logsumexp(log_values, axis=1, b=multiplicities)
-        return cls(family.kernel, by_class, scales, log_normalizers)
-
-    def support(self, distances: Floats) -> Floats:
-        """Give the support of each class at each scale, shape (m, n_scales, G)."""
-        n_classes = self.class_multiplicities.shape[1]
-        support = np.empty((len(distances), len(self.scales), n_classes))
-        for s, scale in enumerate(self.scales):
-            log_values = log_kernel_values(distances, self.kernel, scale)
+            log_values = _log_values(self.kernel, distances, closest, scale)
             values = np.exp(log_values - log_values.max(axis=1, keepdims=True))
             out_support = values @ self.class_multiplicities
+            if not callable(self.kernel):
+                log_values = _log_values(self.kernel, distances, self.nearest, scale)
             in_weights = expit(log_values - self.log_normalizers[s])
             support[:, s] = out_support / out_support.sum(axis=1, keepdims=True)
             support[:, s] += in_weights @ self.class_multiplicities
         return support
+
+
+def _log_values(kernel: Any, distances: Floats, references: Floats, scale: float) -> Floats:
+    """Evaluate the log of a kernel: relative to references, which keeps digits, if it has a name.
+
+    Of a kernel of one's own the log itself, whose largest value need not be at the nearest point.
+    """
+    if callable(kernel):
+        return log_kernel_values(distances, kernel, scale)
+    return NeighborKernel(kernel, distances.shape[1]).log_ratios(distances, references, scale)

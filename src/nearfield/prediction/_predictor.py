@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,10 +13,11 @@ from nearfield.field import DistanceFamily, check_external_field, check_labels
 from nearfield.inference import Posterior
 from nearfield.prediction._dense import Sums, dense_sums
 from nearfield.prediction._nodes import PosteriorNodes
-from nearfield.prediction._outliers import OutlierScale
+from nearfield.prediction._outliers import KernelOutliers, RankOutliers, outliers_of
 from nearfield.prediction._quadrature import Floats
 
-PREDICTIVES = ("joint", "printed")
+PredictiveName = Literal["joint", "printed"]
+PREDICTIVES: tuple[PredictiveName, ...] = get_args(PredictiveName)
 
 _VALUES_A_CHUNK = 2**18  # 2 MB of distances at once: they stay in the cache
 _COUPLINGS_AT_ONCE = 2**22
@@ -212,7 +213,7 @@ class Predictor(FieldPredictor):
         """Say how far points are from all training points, at the scale of the posterior.
 
         About zero or below for points among the training points, and ever higher for a point
-        that moves away from all of them; see `OutlierScale`.
+        that moves away from all of them; see `KernelOutliers`, `RankOutliers`.
 
         Parameters
         ----------
@@ -222,7 +223,7 @@ class Predictor(FieldPredictor):
         -------
         score : ndarray, shape (m,)
         """
-        return self._outlier_scale.score(self._check(distances))
+        return self._outliers.score(self._check(distances))
 
     @cached_property
     def _sums(self) -> Sums:
@@ -233,14 +234,14 @@ class Predictor(FieldPredictor):
         """As `_sums`, with a class of its own for each training point: support is coupling."""
         n_points = self.family.n_points
         family = self.family
-        own = DistanceFamily.of_checked(
+        own = DistanceFamily.from_checked(
             family.distances, family.kernel, n_points, multiplicities=family.multiplicities
         )
         return dense_sums(own, np.arange(n_points), self.nodes.scales, is_joint=self.is_joint)
 
     @cached_property
-    def _outlier_scale(self) -> OutlierScale:
-        return OutlierScale.from_posterior(self.posterior, self.family)
+    def _outliers(self) -> KernelOutliers | RankOutliers:
+        return outliers_of(self.posterior, self.family)
 
     def _check(self, distances: ArrayLike) -> Floats:
         checked = np.ascontiguousarray(distances, dtype=np.float64)

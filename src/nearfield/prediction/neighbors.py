@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.field import NeighborFamily, NeighborKernel
+from nearfield.field import NeighborFamily, NeighborKernel, take
 from nearfield.inference import Posterior
 from nearfield.neighbors import Index, NeighborLists, ReverseNeighbors, search_with_ties
-from nearfield.prediction._outliers import OutlierScale, typical_scales
+from nearfield.prediction._outliers import RankOutliers, typical_scales
 from nearfield.prediction._predictor import FieldPredictor, check_predictive
 from nearfield.prediction._quadrature import Floats
 
@@ -36,21 +36,6 @@ class Neighborhood:
     lists: NeighborLists
     neighbor_labels: NDArray[np.int64]
     reverse: ReverseNeighbors | None
-
-    def __len__(self) -> int:
-        return len(self.neighbor_labels)
-
-    def __getitem__(self, rows: slice) -> "Neighborhood":
-        lists = NeighborLists(self.lists.distances[rows], self.lists.rows[rows])
-        reverse = self.reverse
-        if reverse is not None:
-            start, stop, _ = rows.indices(len(self))
-            starts = reverse.starts[start : stop + 1]
-            entries = slice(starts[0], starts[-1])
-            reverse = ReverseNeighbors(
-                starts - starts[0], reverse.rows[entries], reverse.distances[entries]
-            )
-        return Neighborhood(lists, self.neighbor_labels[rows], reverse)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +74,7 @@ class NeighborSums:
             neighborhood.neighbor_labels,
             self.scales,
             family.n_classes,
-            None
-            if family.multiplicities is None
-            else family.multiplicities[neighborhood.lists.rows],
+            take(family.multiplicities, neighborhood.lists.rows),
         )
 
     def in_support(self, reverse: ReverseNeighbors) -> Floats:
@@ -254,10 +237,8 @@ class NeighborOutliers:
             values = outlier_values(self.kernel, self.scales, distances)
             return (self.medians - values).mean(axis=1)
         if self.kernel.is_uniform:
-            return OutlierScale.from_neighbors(self.scales, self.medians).score(distances)
-        ranks = np.maximum(np.searchsorted(self.medians, self.scales) - 1, 0)
-        none = np.empty(0)
-        return OutlierScale(False, none, none, ranks, self.scales).score(distances)
+            return RankOutliers.from_ks(self.scales, self.medians).score(distances)
+        return RankOutliers.from_radii(self.scales, self.medians).score(distances)
 
 
 def outlier_values(kernel: NeighborKernel, scales: Floats, distances: Floats) -> Floats:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from nearfield.estimators import split_pipeline
 from nearfield.report.describe import describe_data
 from nearfield.report.measures import summarize_losses
 from nearfield.report.results import (
@@ -20,7 +21,7 @@ from nearfield.report.results import (
     Spectra,
 )
 from nearfield.report.sample_map import leading_plane
-from nearfield.report.validation import Predictions, split_pipeline
+from nearfield.report.validation import Predictions
 from nearfield.spectra.axis import feature_axis
 
 Floats = NDArray[np.float64]

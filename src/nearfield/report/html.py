@@ -35,10 +35,8 @@ def number(value: float, pattern: str = ".3f", suffix: str = "") -> Cell:
     return Cell(f"{value:{pattern}}{suffix}", value)
 
 
-def table(
-    header: Sequence[str], rows: Iterable[Row], *, is_sortable: bool = True, id: str = ""
-) -> str:
-    """Make a table that scrolls in itself where it is wider than the page.
+def table(header: Sequence[str], rows: Iterable[Row], *, id: str = "") -> str:
+    """Make a table that can be sorted, and scrolls in itself where it is wider than the page.
 
     Columns are numbers if their first cell is one.
     """
@@ -49,11 +47,10 @@ def table(
         for name, is_name in zip(header, kinds, strict=True)
     )
     body = "".join(_row(row) for row in rows)
-    sorts = ' class="sortable"' if is_sortable else ""
     name = f' id="{id}"' if id else ""
     return (
-        f'<div class="scroll" tabindex="0"><table{sorts}{name}><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
+        f'<div class="scroll" tabindex="0"><table class="sortable"{name}><thead><tr>{heads}</tr>'
+        f"</thead><tbody>{body}</tbody></table></div>"
     )
 
 

@@ -4,14 +4,15 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import metrics
 
+from nearfield.plotting.calibration import top_label_bins
 from nearfield.reproduction.metrics import point_losses
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _Z = 1.959963984540054  # 95%
-_N_BINS = 10
 
 
 class Rate(NamedTuple):
@@ -105,23 +106,12 @@ def class_rates(confusion: Integers) -> list[ClassRates]:
 
 def reliability(probabilities: Floats, labels: Integers) -> list[Bin]:
     """Bin samples by the probability of their predicted class, in ten bins of equal width."""
-    top, predicted = probabilities.max(axis=1), probabilities.argmax(axis=1)
-    bins = np.minimum((top * _N_BINS).astype(int), _N_BINS - 1)
-    found = []
-    for b in np.unique(bins):
-        own = bins == b
-        n_correct = int((predicted[own] == labels[own]).sum())
-        found.append(Bin(float(top[own].mean()), wilson(n_correct, int(own.sum()))))
-    return found
+    bins = top_label_bins(labels, probabilities)
+    rates = map(wilson, bins.n_true.tolist(), bins.n_points.tolist())
+    return [Bin(*pair) for pair in zip(bins.confidence.tolist(), rates, strict=True)]
 
 
 def roc_curve(scores: Floats, is_positive: NDArray[np.bool_]) -> tuple[Floats, Floats, float]:
     """Give false and true positive rates from the highest score down, and the area below."""
-    order = np.argsort(-scores, kind="stable")
-    ends = np.flatnonzero(np.append(np.diff(scores[order]) != 0.0, True))  # ties move together
-    hits = np.cumsum(is_positive[order])[ends]
-    misses = ends + 1 - hits
-    true_rate = np.concatenate([[0.0], hits / max(int(is_positive.sum()), 1)])
-    false_rate = np.concatenate([[0.0], misses / max(int((~is_positive).sum()), 1)])
-    area = np.sum(np.diff(false_rate) * 0.5 * (true_rate[1:] + true_rate[:-1]))
-    return false_rate, true_rate, float(area)
+    false_rate, true_rate, _ = metrics.roc_curve(is_positive, scores, drop_intermediate=False)
+    return false_rate, true_rate, float(metrics.auc(false_rate, true_rate))

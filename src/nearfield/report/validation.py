@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
+
+from nearfield.estimators import split_pipeline
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -132,13 +133,6 @@ def predict_new(fitted: Any, features: Any, *, is_explained: bool = True) -> Pre
     if is_explained and hasattr(final, "influence"):
         neighbors, influence = _leading_neighbors(final, X)
     return Predictions(probabilities, p_values, neighbors, influence, seconds)
-
-
-def split_pipeline(fitted: Any, features: Any) -> tuple[Any, Any]:
-    """Give the classifier at the end of a pipeline and the features as it takes them."""
-    if not isinstance(fitted, Pipeline):
-        return fitted, features
-    return fitted[-1], fitted[:-1].transform(features) if len(fitted) > 1 else features
 
 
 def _predict_fold(

@@ -1,128 +1,13 @@
-"""The search for scales of features, compiled: the objective, the best length, the steps."""
+"""The search for scales of features, compiled: scaled points, the gradient, the steps."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearfield._compile import compiled
 from nearfield._vector import ANY_ORDER
-from nearfield.distances._scale_objective import ScaleObjective, ScaleProblem
-from nearfield.distances._scaled_field import MAX_BETA, NEIGHBORING, PRIOR_SD_BETA, spread_lengths
-from nearfield.distances.kernels.scaled_field import (
-    best_beta,
-    field_slopes,
-    weigh_neighbors,
-)
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
-
-
-class CompiledObjective(ScaleObjective):
-    """Minus the penalised log pseudolikelihood of scales, compiled.
-
-    Matrix products are NumPy's: within a kernel they would take longer to compile than the rest.
-    """
-
-    def __init__(self, problem: ScaleProblem) -> None:
-        super().__init__(problem)
-        n_points, n_classes = len(problem.points), len(problem.class_starts) - 1
-        self._prior = problem.shares, problem.independence, problem.precisions
-        self._points = problem.points.astype(np.float32)
-        self._scaled = np.empty_like(self._points)
-        self._scales = np.empty(self._points.shape[1])
-        self._products, self._weights = np.empty((2, n_points, n_points), dtype=np.float32)
-        self._sums, self._support = np.empty((2, n_points, n_classes))
-
-    def __call__(
-        self, parameters: NDArray[np.float64], log_length: float
-    ) -> tuple[float, NDArray[np.float64]]:
-        """Evaluate at a length of the kernel: the value, and the gradient."""
-        beta, gradient = self.beta(parameters), np.empty(self.n_parameters)
-        norms = self._multiply(parameters, log_length)
-        self._weigh_neighbors(norms, 1.0)
-        value, by_beta, by_square = self._field_slopes(beta)
-        products = self._weights @ self._points
-        penalty = fill_gradient(
-            self._points,
-            products,
-            by_square,
-            self._scales,
-            log_length,
-            self._prior,
-            parameters,
-            gradient,
-        )
-        penalty += (beta / PRIOR_SD_BETA) ** 2
-        gradient[-1] = (beta / PRIOR_SD_BETA) ** 2 - beta * by_beta
-        return 0.5 * penalty - value, gradient
-
-    def best_length(self, parameters: NDArray[np.float64], around: float) -> tuple[float, float]:
-        """Find the length of the Gaussian kernel and the beta > 0 that explain the labels best."""
-        norms = self._multiply(parameters, 0.0)
-        if around > 0.0:
-            lengths = around * NEIGHBORING
-        else:
-            lengths = spread_lengths(np.maximum(norms[:, None] + norms - 2.0 * self._products, 0.0))
-        best, beta, labels = (-np.inf, 1.0, 1.0), 3.0, self.problem.labels
-        for length in lengths:
-            self._weigh_neighbors(norms, length)
-            beta, log_mass = best_beta(self._support, labels, PRIOR_SD_BETA**-2, MAX_BETA, beta)
-            best = max(best, (log_mass, float(length), beta))
-        return best[1:]
-
-    def quasi_newton(
-        self,
-        gradient: NDArray[np.float64],
-        moves: NDArray[np.float64],
-        changes: NDArray[np.float64],
-        n_kept: int,
-    ) -> NDArray[np.float64]:
-        """Multiply minus the gradient by the inverse curvature that past steps have shown."""
-        if n_kept == 0:
-            return super().quasi_newton(gradient, moves, changes, n_kept)
-        direction, work = -gradient, np.empty((2, len(moves)))
-        quasi_newton(moves, changes, n_kept, work, direction)
-        return direction
-
-    def _multiply(self, parameters: NDArray[np.float64], log_length: float) -> NDArray[np.float32]:
-        """Fill in the inner products of the scaled points; return their diagonal."""
-        scale_points(self._points, self._prior, parameters, log_length, self._scales, self._scaled)
-        # A copy of the transpose: the product of a matrix with itself takes NumPy longer.
-        np.matmul(self._scaled, self._scaled.T.copy(), out=self._products)
-        return self._products.diagonal().copy()
-
-    def _weigh_neighbors(self, norms: NDArray[np.float32], length: float) -> None:
-        """Fill in the weights, their sums and the support."""
-        labels, class_starts = self.problem.labels, self.problem.class_starts
-        back = np.zeros(self._sums.shape[::-1], dtype=np.float32)
-        weigh_neighbors(
-            self._products,
-            norms,
-            labels,
-            class_starts,
-            length,
-            self._weights,
-            self._sums,
-            back,
-            self._support,
-        )
-
-    def _field_slopes(self, beta: float) -> tuple[float, float, NDArray[np.float32]]:
-        """Replace weights by slopes; return the value, its slope in beta, and sums of slopes."""
-        labels, class_starts = self.problem.labels, self.problem.class_starts
-        residuals = np.empty(self._sums.shape[::-1], dtype=np.float32)
-        by_square = np.zeros(len(labels), dtype=np.float32)
-        value, by_beta = field_slopes(
-            self._weights,
-            self._sums,
-            labels,
-            class_starts,
-            self._support,
-            beta,
-            residuals,
-            by_square,
-        )
-        return value, by_beta, by_square
 
 
 @compiled

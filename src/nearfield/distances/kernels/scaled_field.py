@@ -148,9 +148,29 @@ def field_slopes(
 
 @compiled
 def best_beta(
-    support: NDArray[Any], labels: Ints, precision: float, max_beta: float, beta: float
+    support: NDArray[Any],
+    labels: Ints,
+    counts: NDArray[np.float64],
+    precision: float,
+    max_beta: float,
+    beta: float,
 ) -> tuple[float, float]:
-    """Maximise over beta > 0 by Newton's method; return it and the log mass around it."""
+    r"""Maximise over beta > 0 by Newton's method; return it and the log mass around it.
+
+    .. math:: \sum_i s_i \log p(y_i \mid \beta) - \tfrac12 \tau \beta^2, \qquad
+              p(g) \propto \exp(\beta h_{ig})
+
+    Parameters
+    ----------
+    support : ndarray, shape (n, G)
+    labels : ndarray of int, shape (n,)
+    counts : ndarray, shape (n,)
+        s, how often each label counts.
+    precision : float
+        tau, of the half-normal prior.
+    max_beta, beta : float
+        The largest beta, and where to start.
+    """
     log_mass = 0.0
     for _ in range(_MAX_NEWTON_STEPS):
         value, slope, curvature = -0.5 * precision * beta * beta, -precision * beta, precision
@@ -167,9 +187,9 @@ def best_beta(
                 first += odds * gain
                 second += odds * gain * gain
             first /= total
-            value += beta * (own - top) - np.log(total)
-            slope -= first
-            curvature += second / total - first * first
+            value += counts[i] * (beta * (own - top) - np.log(total))
+            slope -= counts[i] * first
+            curvature += counts[i] * (second / total - first * first)
         log_mass = value - 0.5 * np.log(curvature)
         step = slope / curvature
         step = step if step < _MAX_NEWTON_STEP else _MAX_NEWTON_STEP

@@ -5,25 +5,32 @@ tell. Training points come sorted by class, so that the sum over a class is one 
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nearfield._compile import compiled
+from nearfield._compile import compilable, compiled
 from nearfield._vector import ANY_ORDER, exp32_of, smallest_of
+
+Singles = NDArray[np.float32]
 
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
 _FAR, _LARGEST_EXPONENT = np.float32(3e38), np.float32(80.0)
 
 
 @compiled(fastmath=ANY_ORDER)
-def kernel_totals(among, rates, nearest, totals):
+def kernel_totals(
+    among: Singles, counts: Singles | None, rates: Singles, nearest: Singles, totals: Singles
+) -> None:
     r"""Sum the kernel over the other training points, relative to the nearest of them.
 
-    .. math:: T_j = \sum_{l \ne j} \kappa_{jl} / \max_{l \ne j} \kappa_{jl},
+    .. math:: T_j = \sum_{l \ne j} s_l \kappa_{jl} / \max_{l \ne j} \kappa_{jl},
               \qquad \log \kappa = -r e
 
     Parameters
     ----------
     among : ndarray of float32, shape (n, n)
         The energies e among the training points; its diagonal is overwritten.
+    counts : ndarray of float32, shape (n,), or None
+        s, as how many points each counts; one by default.
     rates : ndarray of float32, shape (n_rates,)
     nearest, totals : ndarray of float32, shape (n,) and (n_rates, n)
         The energy of the nearest neighbour, and T, to be filled in.
@@ -34,18 +41,27 @@ def kernel_totals(among, rates, nearest, totals):
         for q in range(rates.shape[0]):
             total = _ZERO
             for i in range(among.shape[0]):
-                total += exp32_of(rates[q] * (smallest - among[j, i]))
+                total += counted(counts, i, exp32_of(rates[q] * (smallest - among[j, i])))
             totals[q, j] = total
 
 
 @compiled(fastmath=ANY_ORDER)
 def held_out_support(
-    out, nearest, totals, class_starts, rates, rows, plain_totals, kernel, support
-):
+    out: Singles,
+    nearest: Singles,
+    totals: Singles,
+    counts: Singles | None,
+    class_starts: NDArray[np.int64],
+    rates: Singles,
+    rows: NDArray[np.intp],
+    plain_totals: Singles,
+    kernel: Singles,
+    support: NDArray[np.float64],
+) -> None:
     r"""Fill in the support of each class for held-out points.
 
-    .. math:: h_{ig} = \sum_{j \in g} \frac{\kappa_{ij}}{\sum_l \kappa_{il}}
-              + \sum_{j \in g} \frac{\kappa_{ij}}{\sum_{l \ne j} \kappa_{jl} + \kappa_{ij}}
+    .. math:: h_{ig} = \sum_{j \in g} \frac{s_j \kappa_{ij}}{\sum_l s_l \kappa_{il}}
+              + \sum_{j \in g} s_j \frac{\kappa_{ij}}{\sum_{l \ne j} s_l \kappa_{jl} + \kappa_{ij}}
 
     Parameters
     ----------
@@ -53,6 +69,8 @@ def held_out_support(
         The energies from held-out to training points, these sorted by class.
     nearest, totals : ndarray of float32, shape (n,) and (n_rates, n)
         From `kernel_totals`.
+    counts : ndarray of float32, shape (n,), or None
+        s, as how many points each training point counts; one by default.
     class_starts : ndarray of int, shape (G + 1,)
     rates : ndarray of float32, shape (n_rates,)
     rows : ndarray of int, shape (m,)
@@ -74,9 +92,10 @@ def held_out_support(
             for j in range(n_points):
                 kernel[j] = exp32_of(rate * (closest - out[i, j]))
             for g in range(sums.shape[0]):
-                values, part = kernel[class_starts[g] : class_starts[g + 1]], _ZERO
+                first, part = class_starts[g], _ZERO
+                values = kernel[first : class_starts[g + 1]]
                 for j in range(values.shape[0]):
-                    part += values[j]
+                    part += counted(counts, first + j, values[j])
                 sums[g] = part
                 total += part
             if rate * farthest < _LARGEST_EXPONENT and rate * closest < _LARGEST_EXPONENT:
@@ -89,7 +108,16 @@ def held_out_support(
                     gap = gap if gap < _LARGEST_EXPONENT else _LARGEST_EXPONENT
                     kernel[j] = _ONE / (_ONE + totals[q, j] * exp32_of(gap))
             for g in range(sums.shape[0]):
-                values, part = kernel[class_starts[g] : class_starts[g + 1]], _ZERO
+                first, part = class_starts[g], _ZERO
+                values = kernel[first : class_starts[g + 1]]
                 for j in range(values.shape[0]):
-                    part += values[j]
+                    part += counted(counts, first + j, values[j])
                 sums[g] = sums[g] / total + part
+
+
+@compilable
+def counted(counts: Singles | None, j: int, value: np.float32) -> np.float32:
+    """Multiply by how often a point counts; without counts the compiler leaves no trace of it."""
+    if counts is None:
+        return value
+    return counts[j] * value

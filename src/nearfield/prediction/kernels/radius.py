@@ -4,16 +4,24 @@ All points within the radius weigh alike, so a support follows from counts: a tr
 to its class from the first scale on that is larger than its distance.
 """
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from nearfield._compile import compilable, compiled
 from nearfield._vector import bits_of
+
+Floats = NDArray[np.float64]
+SearchTable = tuple[Floats, NDArray[np.int32], Any, Any]  # of `search_table`
 
 _CELLS_A_SCALE = 8
 
 
 @compiled
-def fill_in_weights(distances, scales, epsilon, gains, outside):
+def fill_in_weights(
+    distances: Floats, scales: Floats, epsilon: float, gains: Floats, outside: Floats
+) -> None:
     r"""Tabulate the in-weights of a new point, both of shape (n, n_scales).
 
     .. math:: \frac{\epsilon}{Z_j + \epsilon} \text{ outside the radius, } \quad
@@ -37,7 +45,16 @@ def fill_in_weights(distances, scales, epsilon, gains, outside):
 
 
 @compiled
-def radius_support(distances, labels, class_sizes, search, gains, outside, epsilon, support):
+def radius_support(
+    distances: Floats,
+    labels: NDArray[np.int64],
+    class_sizes: Floats,
+    search: SearchTable,
+    gains: Floats,
+    outside: Floats,
+    epsilon: float,
+    support: Floats,
+) -> None:
     """Fill in the support of each class at every scale.
 
     Parameters
@@ -78,14 +95,14 @@ def radius_support(distances, labels, class_sizes, search, gains, outside, epsil
 
 
 @compiled
-def add_to(sums, values):
+def add_to(sums: Floats, values: Floats) -> None:
     """Add values to sums in place: a loop from zero on, which vector instructions take."""
     for s in range(sums.shape[0]):
         sums[s] += values[s]
 
 
 @compiled
-def search_table(scales):
+def search_table(scales: Floats) -> SearchTable:
     """Prepare to search among rising scales, which are larger than zero.
 
     The bits of a distance, read as a whole number, rise with it; their first ones are the number
@@ -107,7 +124,9 @@ def search_table(scales):
 
 
 @compilable(inline="always")
-def entry_of(distance, scales, starts, first_cell, shift):
+def entry_of(
+    distance: float, scales: Floats, starts: NDArray[np.int32], first_cell: int, shift: int
+) -> int:
     """Find the first scale that is larger than a distance, which the last one is."""
     s = starts[max((bits_of(distance) >> shift) - first_cell, 0)]
     while scales[s] <= distance:

@@ -5,9 +5,12 @@ rate = sigma. Training points come sorted by class, so that the sum over a class
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nearfield._compile import compilable, compiled
 from nearfield._vector import ANY_ORDER, exp_of, smallest_of
+
+Floats = NDArray[np.float64]
 
 SAFE = 300.0
 """exp(-300): squares, and products with the number of points, are normal numbers."""
@@ -16,7 +19,14 @@ LARGEST_EXPONENT = 700.0
 
 
 @compiled(fastmath=ANY_ORDER)
-def training_totals(distances, rates, is_squared, kernel, log_totals, nearest):
+def training_totals(
+    distances: Floats,
+    rates: Floats,
+    is_squared: bool,
+    kernel: Floats,
+    log_totals: Floats,
+    nearest: Floats,
+) -> None:
     r"""Sum the kernel over the other training points, relative to the nearest of them.
 
     .. math:: \log R_j = \log \sum_{l \ne j} \kappa(d_{jl}) / \kappa(r_j),
@@ -40,7 +50,9 @@ def training_totals(distances, rates, is_squared, kernel, log_totals, nearest):
 
 
 @compiled(fastmath=ANY_ORDER)
-def log_kernel_sums(distances, rates, is_squared, kernel, log_sums):
+def log_kernel_sums(
+    distances: Floats, rates: Floats, is_squared: bool, kernel: Floats, log_sums: Floats
+) -> None:
     """Fill in the log of the kernel summed over all training points, shape (m, n_rates).
 
     Works in `kernel`, shape (n,).
@@ -58,8 +70,17 @@ def log_kernel_sums(distances, rates, is_squared, kernel, log_sums):
 
 @compiled(fastmath=ANY_ORDER)
 def smooth_support(
-    distances, order, class_starts, rates, is_squared, totals, is_joint, work, kernel, support
-):
+    distances: Floats,
+    order: NDArray[np.int64],
+    class_starts: NDArray[np.int64],
+    rates: Floats,
+    is_squared: bool,
+    totals: tuple[Floats, Floats, Floats, NDArray[np.bool_]],
+    is_joint: bool,
+    work: Floats,
+    kernel: Floats,
+    support: Floats,
+) -> None:
     r"""Fill in the support of each class, shape (m, n_rates, G).
 
     .. math:: h^*_g = \sum_{j \in g} \frac{\kappa(d^*_j)}{\sum_l \kappa(d^*_l)}
@@ -121,7 +142,9 @@ def smooth_support(
 
 
 @compilable
-def fill_ratio(row, reference, rate, is_squared, kernel):
+def fill_ratio(
+    row: Floats, reference: float, rate: float, is_squared: bool, kernel: Floats
+) -> None:
     """Fill in kappa(d) / kappa(reference), which no scale makes 0/0; the reference is nearest."""
     for j in range(kernel.shape[0]):
         # Of squares as a product: two squares of far points would cancel to noise.
@@ -130,7 +153,14 @@ def fill_ratio(row, reference, rate, is_squared, kernel):
 
 
 @compilable
-def fill_back(row, nearest, log_totals, rate, is_squared, kernel):
+def fill_back(
+    row: Floats,
+    nearest: Floats,
+    log_totals: Floats,
+    rate: float,
+    is_squared: bool,
+    kernel: Floats,
+) -> None:
     r"""Fill in the in-weights of the new point, :math:`1 / (1 + Z_j/\kappa_j)`."""
     for j in range(kernel.shape[0]):
         factor = row[j] + nearest[j] if is_squared else 1.0

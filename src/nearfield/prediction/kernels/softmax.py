@@ -1,13 +1,26 @@
 """Class probabilities from the support of new points, at nodes of (beta, scale)."""
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nearfield._compile import compilable, compiled
 from nearfield._vector import ANY_ORDER, exp_of
+
+Floats = NDArray[np.float64]
+NodeArrays = tuple[NDArray[np.int64], Floats, Floats, Floats]  # `Nodes`
 
 _LARGEST_LOGIT = 600.0  # its exp, times any number of classes, is finite
 
 
 @compiled(fastmath=ANY_ORDER)
-def mean_softmax(support, nodes, external_field, odds, total, probabilities):
+def mean_softmax(
+    support: Floats,
+    nodes: NodeArrays,
+    external_field: Floats,
+    odds: Floats,
+    total: Floats,
+    probabilities: Floats,
+) -> None:
     r"""Average the class probabilities over weighted nodes.
 
     .. math:: p_g = \sum_r W_r\, \mathrm{softmax}_g(\alpha_g + \beta_r h_{rg}),
@@ -37,7 +50,13 @@ def mean_softmax(support, nodes, external_field, odds, total, probabilities):
 
 
 @compiled
-def node_softmax(support, nodes, external_field, total, probabilities):
+def node_softmax(
+    support: Floats,
+    nodes: NodeArrays,
+    external_field: Floats,
+    total: Floats,
+    probabilities: Floats,
+) -> None:
     """Fill in the class probabilities at every node, shape (m, G, n_nodes)."""
     places, coefficients, betas, _ = nodes
     for i in range(support.shape[0]):
@@ -49,7 +68,15 @@ def node_softmax(support, nodes, external_field, total, probabilities):
 
 
 @compilable(fastmath=ANY_ORDER)
-def fill_odds(support, places, coefficients, betas, external_field, odds, total):
+def fill_odds(
+    support: Floats,
+    places: NDArray[np.int64],
+    coefficients: Floats,
+    betas: Floats,
+    external_field: Floats,
+    odds: Floats,
+    total: Floats,
+) -> None:
     """Fill in the odds of the classes at each node, and their sum.
 
     The first class has one, or less where the exponential of another logit would overflow.

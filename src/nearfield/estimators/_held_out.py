@@ -1,8 +1,8 @@
-"""Candidates of an average: one metric, learned in every fold, with several kernels."""
+"""Estimators of an average: one metric, learned in every fold, with several kernels."""
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from nearfield._checks import check_real, check_whole
 from nearfield.distances import (
     LEARNED_METRICS,
-    CompiledObjective,
     FeatureView,
     euclidean_distances_to,
 )
@@ -20,16 +19,17 @@ from nearfield.estimators._settings import check_choice, check_flag, make_priors
 from nearfield.estimators._stacking import Fold
 from nearfield.estimators._standardize import Standardization
 from nearfield.estimators._training import TrainingPoints
-from nearfield.field import DistanceFamily
+from nearfield.field import DistanceFamily, take
+from nearfield.prediction.grid import HeldOutPrior, average_posteriors
 from nearfield.prediction.heldout import (
     KERNEL_NAMES,
     HeldOutField,
     HeldOutFold,
-    HeldOutPrior,
-    average_posteriors,
+    SmoothKernelName,
 )
 
-AVERAGINGS = ("stacking", "evidence")
+AveragingName = Literal["stacking", "evidence"]
+AVERAGINGS: tuple[AveragingName, ...] = get_args(AveragingName)
 METRICS = ("euclidean", "manhattan", "within", "ard", "discriminant")
 """The metrics of an average, unless others are given."""
 
@@ -42,8 +42,8 @@ _SD_ALPHA = 1.0  # of an intercept: odds of 2.7 are usual
 
 
 def check_average(estimator: Any) -> None:
-    """Refuse settings of an average that no candidates, folds or weights can come of."""
-    _check_candidates(estimator.kernels, metrics_of(estimator))
+    """Refuse settings of an average that no estimators, folds or weights can come of."""
+    _check_lists(estimator.kernels, metrics_of(estimator))
     if estimator.preprocess is not None:
         check_choice(estimator.preprocess, "preprocess", ("spectra",))
         check_choice(estimator.averaging, "averaging of preprocessed spectra", ("stacking",))
@@ -69,7 +69,7 @@ def metric_params_of(estimator: Any, metric: Any) -> dict[str, Any] | None:
     return dict(_SPECTRA_PARAMS) if has_params else None
 
 
-def _check_candidates(kernels: Any, metrics: Any) -> None:
+def _check_lists(kernels: Any, metrics: Any) -> None:
     for names, what in ((kernels, "kernels"), (metrics, "metrics")):
         if isinstance(names, str) or not isinstance(names, Sequence) or len(names) == 0:
             raise ValueError(
@@ -85,15 +85,8 @@ def _check_candidates(kernels: Any, metrics: Any) -> None:
         )
 
 
-def candidate_classifier(
-    kernel: str, metric: Any, inference: str, **settings: Any
-) -> DistanceNeighborsClassifier:
-    """Make a candidate, not yet fitted."""
-    return DistanceNeighborsClassifier(kernel, metric=metric, inference=inference, **settings)
-
-
 class TrainingData(NamedTuple):
-    """What all candidates are fitted to.
+    """What all estimators are fitted to.
 
     Attributes
     ----------
@@ -153,15 +146,11 @@ class TrainingData(NamedTuple):
             *rest,
         )
 
-    def multiplicities_of(self, rows: NDArray[np.intp]) -> NDArray[np.float64] | None:
-        """As how many points some points count."""
-        return None if self.multiplicities is None else self.multiplicities[rows]
-
 
 def fit_held_out(
     data: TrainingData,
     metric: Any,
-    kernels: Sequence[str],
+    kernels: Sequence[SmoothKernelName],
     metric_params: dict[str, Any] | None = None,
 ) -> list[tuple[DistanceNeighborsClassifier, NDArray[np.float64]]]:
     """Fit a metric with each kernel by the conditionals of held-out labels.
@@ -188,7 +177,7 @@ def fit_held_out(
     ]
     fitted = []
     for kernel in kernels:
-        family = DistanceFamily.of_checked(
+        family = DistanceFamily.from_checked(
             distances, kernel, len(data.classes), multiplicities=data.multiplicities
         )
         priors = make_priors(family, None, None)
@@ -200,33 +189,33 @@ def fit_held_out(
         ]
         found = average_posteriors([field.infer(prior, family.scale_range) for field in fields])
         if sd_alpha > 0.0:
-            family = DistanceFamily.of_checked(
+            family = DistanceFamily.from_checked(
                 distances, kernel, len(data.classes), found.external_field, data.multiplicities
             )
-        candidate = candidate_classifier(
+        estimator = DistanceNeighborsClassifier(
             kernel,
-            metric,
-            "pseudolikelihood",
+            metric=metric,
+            inference="pseudolikelihood",
             metric_params=metric_params,
             fit_intercept=data.fit_intercept,
         )
-        candidate.classes_, candidate.n_features_in_ = data.classes, data.points.shape[1]
-        candidate._feature_view = data.view
-        candidate._keep(space, data.labels, family, found.posterior, priors, "pseudolikelihood")
-        fitted.append((candidate, found.log_densities))
+        estimator.classes_, estimator.n_features_in_ = data.classes, data.points.shape[1]
+        estimator._feature_view = data.view
+        estimator._keep(space, data.labels, family, found.posterior, priors, "pseudolikelihood")
+        fitted.append((estimator, found.log_densities))
     return fitted
 
 
-def describe(candidates: Sequence[Any], weights: Any, log_scores: Any) -> dict[str, list[Any]]:
-    """Describe each candidate, the weightiest first: columns by name."""
+def describe(estimators: Sequence[Any], weights: Any, log_scores: Any) -> dict[str, list[Any]]:
+    """Describe each estimator, the weightiest first: columns by name."""
     order = np.argsort(-np.asarray(weights), kind="stable")
-    means = [candidates[i].posterior_.mean() for i in order]
-    views = [candidates[i]._feature_view for i in order]
-    all_numbers = f"{candidates[0].n_features_in_} numbers"
+    means = [estimators[i].posterior_.mean() for i in order]
+    views = [estimators[i]._feature_view for i in order]
+    all_numbers = f"{estimators[0].n_features_in_} numbers"
     return {
         "features": [all_numbers if view is None else view.description for view in views],
-        "kernel": [candidates[i].kernel for i in order],
-        "metric": [candidates[i].metric for i in order],
+        "kernel": [estimators[i].kernel for i in order],
+        "metric": [estimators[i].metric for i in order],
         "weight": [float(weights[i]) for i in order],
         "log_score": [float(log_scores[i]) for i in order],
         "beta": [float(mean["beta"]) for mean in means],
@@ -254,7 +243,7 @@ def _in_span(points: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _learned_space(data: TrainingData, learner: Any) -> MetricSpace:
-    learner.learn(data.standardized, data.labels, CompiledObjective)
+    learner.learn(data.standardized, data.labels)
     points = learner.place(data.standardized)
     return MetricSpace("euclidean", {}, data.standardization, learner, points)
 
@@ -263,7 +252,7 @@ def _hold_out_given(data: TrainingData, distances: Any, fold: Fold) -> HeldOutFo
     """Hold points out where the metric knows no labels: the distances stay as they are."""
     among = distances[np.ix_(fold.training, fold.training)]
     out = distances[np.ix_(fold.held_out, fold.training)]
-    labels, multiplicities = data.labels[fold.training], data.multiplicities_of(fold.training)
+    labels, multiplicities = data.labels[fold.training], take(data.multiplicities, fold.training)
     return HeldOutFold(fold.held_out, labels, among, out, multiplicities)
 
 
@@ -272,7 +261,7 @@ def _hold_out_learned(data: TrainingData, learner: Any, fold: Fold) -> HeldOutFo
     labels = data.labels[fold.training]
     present = np.unique(labels, return_inverse=True)[1]  # a class of one point may be gone
     points = data.standardized if learner.depends_on_axes else data.coordinates
-    learner.learn(points[fold.training], present, CompiledObjective)
+    learner.learn(points[fold.training], present)
     places = learner.place(points)
     training = places[fold.training]
     return HeldOutFold(
@@ -280,5 +269,5 @@ def _hold_out_learned(data: TrainingData, learner: Any, fold: Fold) -> HeldOutFo
         labels,
         euclidean_distances_to(training, training, np.float32),
         euclidean_distances_to(places[fold.held_out], training, np.float32),
-        data.multiplicities_of(fold.training),
+        take(data.multiplicities, fold.training),
     )

@@ -12,38 +12,31 @@ from numpy.typing import NDArray
 from nearfield._hashing import sample_rows
 from nearfield.distances import FeatureView, PowerTransform
 from nearfield.estimators._averages import Average
-from nearfield.estimators._candidates import (
-    candidate_classifier,
+from nearfield.estimators._distance import DistanceNeighborsClassifier
+from nearfield.estimators._graph import ModelFit, TrainingGraph, choose_neighbors
+from nearfield.estimators._held_out import (
     metric_params_of,
     metrics_of,
 )
-from nearfield.estimators._graph import ModelFit, TrainingGraph, choose_neighbors
 from nearfield.estimators._metric import MetricSpace, learning_rows
 from nearfield.estimators._settings import check_usable, make_priors, make_rng
+from nearfield.estimators._sizes import sizes
 from nearfield.estimators._stacking import stacking_weights
-from nearfield.field import DistanceFamily, SubsampledConditionals
+from nearfield.field import DistanceFamily, SubsampledConditionals, take
 from nearfield.neighbors import NeighborGraph
-from nearfield.prediction.heldout import (
-    HeldOutField,
-    HeldOutFold,
-    HeldOutPosterior,
-    HeldOutPrior,
-    infer_on_grid,
-)
+from nearfield.prediction.grid import HeldOutPosterior, HeldOutPrior, infer_on_grid
+from nearfield.prediction.heldout import HeldOutField, HeldOutFold
 
-_N_SAMPLE = 1_000  # held-out points that choose among the estimators, and as many neighbours
-_N_WEIGHING = 2_000  # held-out points that fit and weigh those chosen
 _MAX_CHOSEN = 3
 _LEAST_SAMPLE_WEIGHT = 0.1  # less is not worth a fit to all points
 _LEAST_WEIGHT = 0.05  # less is not worth a search at every prediction
-_MAX_NORMALIZING = 10_000
 _NORMALIZING_STREAM = 4
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 
-def fit_at_scale(
+def fit_many_points(
     model: Any,
     training: Any,
     fit: Callable[[Any, Rows], tuple[Any, Floats]],
@@ -52,9 +45,8 @@ def fit_at_scale(
     r"""Choose estimators by a sample, fit them on the graph of all points, and stack.
 
     Metrics are learned from some of the points. The conditionals of others,
-    :math:`p(y_i \mid y_{-i})`, are then densities of labels that neither the metric nor the
-    neighbours have seen: they choose the estimators, infer their parameters and weigh them,
-    without folds.
+    :math:`p(y_i \mid y_{-i})`, are then densities of labels that the metric was not learned
+    from: they choose the estimators, infer their parameters and weigh them, without folds.
 
     Parameters
     ----------
@@ -71,12 +63,12 @@ def fit_at_scale(
     draw = partial(draw_rows, make_rng(model.random_state))
     learning, neighbors, held_out = training.of_labels(draw)
     rows = np.concatenate([learning, neighbors, held_out[: len(neighbors)]])
-    some = None if multiplicities is None else multiplicities[rows]
+    some = take(multiplicities, rows)
     choose = partial(choose_estimators, model, len(learning), len(neighbors), multiplicities=some)
     fitted = [fit(estimator, held_out) for estimator in training.apply(choose, rows)]
     estimators, log_densities = zip(*fitted, strict=True)
-    counts = None if multiplicities is None else multiplicities[held_out]
-    return weigh_candidates(
+    counts = take(multiplicities, held_out)
+    return weigh_estimators(
         list(estimators), np.column_stack(log_densities), model.concentration, counts
     )
 
@@ -85,8 +77,8 @@ def draw_rows(rng: np.random.Generator, labels: Rows) -> tuple[Rows, Rows, Rows]
     """Draw the points that teach metrics, the neighbours of a sample, and the held-out points."""
     learning = learning_rows(len(labels))
     others = rng.permutation(np.setdiff1d(np.arange(len(labels)), learning))
-    n_sample = min(_N_SAMPLE, len(others) // 2)
-    return learning, others[-n_sample:], others[:_N_WEIGHING]
+    n_sample = min(sizes().n_sample, len(others) // 2)
+    return learning, others[-n_sample:], others[: sizes().n_weighing]
 
 
 def choose_estimators(
@@ -117,7 +109,7 @@ def choose_estimators(
         delayed(_sample_densities)(model, metric, view, points, labels, multiplicities, *parts)
         for view, metric in readings
     )
-    counts = None if multiplicities is None else multiplicities[parts[-1]]
+    counts = take(multiplicities, parts[-1])
     weights = stacking_weights(np.column_stack(log_densities), model.concentration, counts)
     order = np.argsort(-weights, kind="stable")[:_MAX_CHOSEN]
     chosen = [choices[k] for k in order if weights[k] >= min(_LEAST_SAMPLE_WEIGHT, weights.max())]
@@ -125,8 +117,8 @@ def choose_estimators(
     estimators = []
     for kernel, metric, view in chosen:
         params = metric_params_of(model, metric)
-        estimator = candidate_classifier(
-            kernel, metric, "pseudolikelihood", metric_params=params, **settings
+        estimator = DistanceNeighborsClassifier(
+            kernel, metric=metric, inference="pseudolikelihood", metric_params=params, **settings
         )
         estimator._feature_view = view
         estimators.append(estimator)
@@ -157,9 +149,7 @@ def _sample_densities(
     near_points, out_points = space.place(points[near]), space.place(points[out])
     among = check_usable(space.distances_between(near_points, near_points))
     distances = check_usable(space.distances_between(out_points, near_points))
-    near_counts, out_counts = (
-        None if multiplicities is None else multiplicities[rows] for rows in (near, out)
-    )
+    near_counts, out_counts = take(multiplicities, near), take(multiplicities, out)
     fold = HeldOutFold(
         np.arange(len(out)),
         labels[near],
@@ -169,7 +159,7 @@ def _sample_densities(
     )
     found = []
     for kernel in model.kernels:
-        family = DistanceFamily.of_checked(among, kernel, len(model.classes_))
+        family = DistanceFamily.from_checked(among, kernel, len(model.classes_))
         prior = HeldOutPrior.from_priors(make_priors(family, None, None))
         field = HeldOutField([fold], labels[out], kernel, len(model.classes_), out_counts)
         found.append(field.infer(prior, family.scale_range).log_densities)
@@ -291,20 +281,20 @@ class SharedGraph(TrainingGraph):
         return self._graphs[n_neighbors]
 
 
-def weigh_candidates(
-    candidates: list[Any],
+def weigh_estimators(
+    estimators: list[Any],
     log_densities: Floats,
     concentration: float,
     counts: Floats | None = None,
 ) -> Average:
-    """Weigh candidates by log densities, shape (n_sites, n_candidates); drop the lightest.
+    """Weigh estimators by log densities, shape (n_sites, n_estimators); drop the lightest.
 
     `counts`, shape (n_sites,), say how often each label counts.
     """
     weights = stacking_weights(log_densities, concentration, counts)
     kept = np.flatnonzero(weights >= min(_LEAST_WEIGHT, weights.max()))
     return Average(
-        [candidates[k] for k in kept],
+        [estimators[k] for k in kept],
         np.average(log_densities[:, kept], axis=0, weights=counts),
         weights[kept] / weights[kept].sum(),
     )
@@ -318,9 +308,9 @@ def fit_features(training: Any, columns: NDArray[np.bool_] | None = None) -> Pow
 
 def normalizing_rows(n_points: int) -> NDArray[np.int64]:
     """Choose the points that tell how features are distributed."""
-    if n_points <= _MAX_NORMALIZING:
+    if n_points <= sizes().max_normalizing:
         return np.arange(n_points)
-    return sample_rows(n_points, _MAX_NORMALIZING, 0, _NORMALIZING_STREAM)
+    return sample_rows(n_points, sizes().max_normalizing, 0, _NORMALIZING_STREAM)
 
 
 def _fit_transform(
