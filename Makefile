@@ -13,8 +13,9 @@ test: lint
 	$(BIN)/python -m pytest -n 2
 
 # For daily work: lint and the quick tests, in under two minutes on two cores.
-QUICK := checks cli_tables decisions distances enumeration families field intercepts neighbor_family \
-	neighbors package posterior priors pseudolikelihood quadrature runs tables weights
+QUICK := checks cli cli_tables distances enumeration families field interface intercepts \
+	neighbor_family neighbors neighbors_cv package posterior priors pseudolikelihood quadrature runs \
+	tables weights
 
 check: lint
 	$(BIN)/python -m pytest -q -n 2 $(QUICK:%=tests/test_%.py)
