@@ -154,16 +154,15 @@ class ScaleObjective:
             return -gradient / max(np.abs(gradient).max(), 1.0)
         n_memory, direction = len(moves), -gradient
         rows = [t % n_memory for t in range(max(n_kept - n_memory, 0), n_kept)]
-        curvatures = np.einsum("tp,tp->t", moves, changes)
-        shares = np.zeros(n_memory)
-        for row in reversed(rows):
-            shares[row] = moves[row] @ direction / curvatures[row]
-            direction = direction - shares[row] * changes[row]
-        last = changes[rows[-1]]
-        direction = direction * (curvatures[rows[-1]] / (last @ last))
-        for row in rows:
-            correction = changes[row] @ direction / curvatures[row]
-            direction = direction + (shares[row] - correction) * moves[row]
+        steps = [(moves[row], changes[row], moves[row] @ changes[row]) for row in rows]
+        shares = []
+        for move, change, curvature in reversed(steps):
+            shares.append(move @ direction / curvature)
+            direction -= shares[-1] * change
+        _, change, curvature = steps[-1]
+        direction *= curvature / (change @ change)
+        for (move, change, curvature), share in zip(steps, reversed(shares), strict=True):
+            direction += (share - change @ direction / curvature) * move
         return direction
 
     def _is_class(self) -> Floats:

@@ -24,7 +24,7 @@ from nearfield.field import DistanceFamily
 from nearfield.inference import Posterior, Priors
 from nearfield.inference.intercepts import maximize_intercepts
 from nearfield.prediction._dense import dense_sums
-from nearfield.prediction.kernels.heldout import held_out_support, kernel_totals
+from nearfield.prediction.kernels.heldout import held_out_support
 from nearfield.prediction.kernels.intercepts import fit_intercepts
 
 Floats = NDArray[np.float64]
@@ -134,19 +134,15 @@ class _Part(NamedTuple):
 
     def fill(self, rates: Floats, support: Floats) -> None:
         """Fill in the support of the held-out points at some rates, in rows of (n_rates, n, G)."""
-        n_rates, n_points, rates32 = len(rates), len(self.among), rates.astype(np.float32)
-        nearest = np.empty(n_points, dtype=np.float32)
-        totals = np.empty((n_rates, n_points), dtype=np.float32)
-        kernel_totals(self.among, rates32, nearest, totals)
+        n_points = len(self.among)
         held_out_support(
+            self.among,
             self.out,
-            nearest,
-            totals,
             self.class_starts,
-            rates32,
+            rates.astype(np.float32),
             self.rows,
-            np.empty_like(totals),
-            np.empty_like(nearest),
+            np.empty((2, len(rates), n_points), dtype=np.float32),
+            np.empty((2, n_points), dtype=np.float32),
             support,
         )
 
