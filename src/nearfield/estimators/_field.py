@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nearfield._checks import check_level, check_whole
+from nearfield._fitting import all_or_nothing
 from nearfield.estimators._base import MetricClassifier
 from nearfield.estimators._decisions import DecisionMixin, held_out_probabilities
 from nearfield.estimators._explanations import ExplanationMixin
@@ -82,6 +83,7 @@ class FieldClassifier(DecisionMixin, ExplanationMixin, MetricClassifier):
         """Whether the model has out-weights alone."""
         return False
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Infer the parameters of the field from labelled points.
 
@@ -146,6 +148,7 @@ class FieldClassifier(DecisionMixin, ExplanationMixin, MetricClassifier):
     def _multiplicities(self) -> NDArray[np.float64] | None:
         return self.family_.multiplicities
 
+    @all_or_nothing
     def partial_fit(
         self,
         X: Any,

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nearfield._checks import check_level, check_whole
+from nearfield._fitting import all_or_nothing
 from nearfield._threads import one_blas_thread
 from nearfield.distances import FeatureView
 from nearfield.estimators import _graph
@@ -177,6 +178,7 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(
         self, X: Any, y: Any, groups: ArrayLike | None = None, sample_weight: Any = None
     ) -> Self:
@@ -261,6 +263,7 @@ class NearfieldClassifier(DecisionMixin, ExplanationMixin, ProbabilisticClassifi
         self.log_scores_, self.weights_ = log_scores[kept], weights[kept]
         self._description = describe(candidates, weights, log_scores)
 
+    @all_or_nothing
     def partial_fit(
         self,
         X: Any,
