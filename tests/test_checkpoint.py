@@ -44,15 +44,23 @@ def assert_same_draws(one, two):
     np.testing.assert_array_equal(one.acceptance_rates, two.acceptance_rates)
 
 
-@pytest.mark.parametrize(("engine", "n_kills"), [("exchange", 3), ("auxiliary", 1)])
+@pytest.mark.parametrize(
+    ("engine", "n_kills"),
+    [
+        ("exchange", 3),
+        ("auxiliary", 1),
+        pytest.param("exchange", 20, marks=pytest.mark.long),
+        pytest.param("auxiliary", 20, marks=pytest.mark.long),
+    ],
+)
 def test_a_run_killed_at_any_moment_goes_on_bit_for_bit(engine, n_kills, path, tmp_path):
     result = tmp_path / "result.npz"
     command = [sys.executable, str(SCRIPT), engine, str(path), str(result)]
     rng = np.random.default_rng(3)
-    progress = [0]
+    progress, most_saves = [0], 4 if n_kills < 5 else 2  # or many runs would come to the end
     for _ in range(n_kills):
         process = subprocess.Popen(command)
-        wait_for_saves(path, process, n_saves=2 + int(rng.integers(4)))
+        wait_for_saves(path, process, n_saves=2 + int(rng.integers(most_saves)))
         time.sleep(rng.uniform(0.0, 0.03))
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL

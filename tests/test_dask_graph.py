@@ -73,13 +73,18 @@ def expected():
 
 
 class Killer(distributed.SchedulerPlugin):
-    """Kills a worker as soon as it has finished a certain task."""
+    """Kills a worker, or its connection, as soon as it has finished a certain task."""
 
-    def __init__(self, cluster, task):
-        self.cluster, self.task, self.killed = cluster, task, None
+    def __init__(self, cluster, task, is_connection=False):
+        self.cluster, self.task, self.is_connection = cluster, task, is_connection
+        self.killed = None
 
     def transition(self, key, start, finish, *args, worker=None, **kwargs):
         if finish == "memory" and self.task in str(key) and self.killed is None:
+            if self.is_connection:
+                self.killed = worker
+                self.cluster.scheduler.stream_comms[worker].abort()
+                return
             nannies = self.cluster.workers.values()
             (nanny,) = [nanny for nanny in nannies if nanny.worker_address == worker]
             self.killed = nanny.pid
@@ -88,8 +93,8 @@ class Killer(distributed.SchedulerPlugin):
 
 @pytest.fixture
 def killer(dask_cluster, dask_client):
-    def make(task):
-        plugin = Killer(dask_cluster, task)
+    def make(task, is_connection=False):
+        plugin = Killer(dask_cluster, task, is_connection)
         dask_cluster.scheduler.add_plugin(plugin, name="killer")
         return plugin
 
@@ -148,6 +153,13 @@ def test_a_worker_killed_in_the_middle_of_predict_changes_nothing(killer, expect
     found = probabilities.compute()
     assert killed.killed is not None
     assert_same(found, expected)
+
+
+def test_a_lost_connection_to_the_scheduler_changes_nothing(killer, expected):
+    killed = killer("answer", is_connection=True)
+    model = dask_model(n_neighbors=24)
+    assert killed.killed is not None
+    assert_same(model.predict_proba(as_array(NEW, 50)).compute(), expected)
 
 
 ORDER = np.argsort(Y, kind="stable")

@@ -151,12 +151,23 @@ def test_the_compiled_objective_equals_the_plain_one(independence):
     for around in (0.0, 1.3):
         expected = plain.best_length(parameters, around)
         assert compiled.best_length(parameters, around) == pytest.approx(expected, rel=1e-4)
-    moves, changes = rng.normal(size=(2, 4, plain.n_parameters))
+
+
+@pytest.mark.parametrize("n_kept", [1, 3, 4, 6])
+def test_quasi_newton_steps_are_those_of_the_updated_matrix(n_kept):
+    objective = ScaleObjective(_scale_problem(None, n_features=3)[0])
+    rng = np.random.default_rng(n_kept)
+    moves, changes = rng.normal(size=(2, 4, 5))
     changes = changes + 3.0 * moves
-    for n_kept in (0, 1, 3, 4, 6):
-        direction = plain.quasi_newton(gradient, moves, changes, n_kept)
-        found = compiled.quasi_newton(gradient, moves, changes, n_kept)
-        np.testing.assert_allclose(found, direction, rtol=1e-9)
+    rows = [t % 4 for t in range(max(n_kept - 4, 0), n_kept)]
+    last_move, last_change = moves[rows[-1]], changes[rows[-1]]
+    inverse = np.eye(5) * (last_move @ last_change) / (last_change @ last_change)
+    for move, change in zip(moves[rows], changes[rows], strict=True):  # Nocedal and Wright, 7.16
+        left = np.eye(5) - np.outer(move, change) / (move @ change)
+        inverse = left @ inverse @ left.T + np.outer(move, move) / (move @ change)
+    gradient = rng.normal(size=5)
+    direction = objective.quasi_newton(gradient, moves, changes, n_kept)
+    np.testing.assert_allclose(direction, -inverse @ gradient, rtol=1e-9)
 
 
 def test_quasi_newton_steps_solve_a_quadratic_problem():

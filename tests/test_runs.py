@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nearfield.runs import Store, Unit, run_units, watched, write_file
@@ -100,6 +101,42 @@ def test_a_killed_run_keeps_what_was_done(tmp_path):
     results = [result for _, result in run_units(units, Store(tmp_path), 1)]
     assert [result["square"] for result in results] == [i**2 for i in range(n_done + 2)]
     assert sum(result["process"] == os.getpid() for result in results) == 2
+
+
+REPRODUCE = ("reproduce", "table2", "--quick", "--splits", 2, "--jobs", 1, "--data-set", "iris")
+BENCHMARK = ("benchmark", "--problem", "iris", "--splits", 4, "--method", "nearfield")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("command", [REPRODUCE, BENCHMARK], ids=lambda command: command[0])
+def test_a_command_killed_at_random_moments_has_the_results_of_one_that_was_not(tmp_path, command):
+    rng = np.random.default_rng(0)
+    program = Path(sys.executable).with_name("nearfield")
+
+    def results(folder):
+        return [
+            {
+                name: value
+                for name, value in result.items()
+                if "seconds" not in name and name != "date"
+            }
+            for result in Store(folder).read_all()
+        ]
+
+    def start(folder):
+        arguments = [str(part) for part in (program, *command, "--out", folder)]
+        return subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    started = time.monotonic()
+    assert start(tmp_path / "whole").wait() == 0
+    seconds = time.monotonic() - started
+    for _ in range(20):
+        process = start(tmp_path / "killed")
+        time.sleep(rng.uniform(0.0, seconds))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert start(tmp_path / "killed").wait() == 0
+    assert results(tmp_path / "killed") == results(tmp_path / "whole") != []
 
 
 def test_progress_shows_bars_on_a_terminal_and_a_line_a_group_elsewhere(monkeypatch, capsys):

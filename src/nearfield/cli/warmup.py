@@ -4,17 +4,19 @@ import time
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nearfield.cli._progress import progress
 from nearfield.cli._run import one_line_errors, result_on_stdout
 
 _N_POINTS = 60
+_N_POINTS_OF_GRAPH = 2_100  # classifiers of more than 2,000 points use the neighbour graph
 
 
 @one_line_errors
 @result_on_stdout
 def warmup() -> str:
-    """Compile what classifiers need for tables of up to 2,000 rows, so that no later run has to.
+    """Compile what classifiers need for small and large tables, so that no later run has to.
 
     The code is kept in NUMBA_CACHE_DIR where that is set, else in the package or in the user's
     cache. It depends on the processor: run this on the kind of machine that will use it.
@@ -29,6 +31,8 @@ def warmup() -> str:
 
 def compile_classifiers() -> None:
     """Fit every classifier to a small random table and use what it offers."""
+    from scipy import stats
+
     from nearfield import (
         DistanceNeighborsClassifier,
         KNeighborsClassifierCV,
@@ -36,9 +40,7 @@ def compile_classifiers() -> None:
         ProbabilisticKNeighborsClassifier,
     )
 
-    rng = np.random.default_rng(0)
-    y = np.arange(_N_POINTS) % 3
-    X = rng.normal(size=(_N_POINTS, 3)) + y[:, None]
+    X, y = _random_table(_N_POINTS)
     models: list[Any] = [
         NearfieldClassifier(random_state=0),
         *(
@@ -48,8 +50,24 @@ def compile_classifiers() -> None:
         ProbabilisticKNeighborsClassifier(random_state=0),
     ]
     for model in models:
-        model.fit(X, y).predict_proba(X[:5])
-        model.predict_proba_interval(X[:5])
-        model.outlier_score(X[:5])
-        model.decide(X[:5], level=0.1)
+        _use(model.fit(X, y), X[:5])
     KNeighborsClassifierCV().fit(X, y).predict_proba(X[:5])
+    X, y = _random_table(_N_POINTS_OF_GRAPH)
+    for model in (
+        NearfieldClassifier(random_state=0),
+        DistanceNeighborsClassifier(random_state=0),
+        ProbabilisticKNeighborsClassifier(prior_k=stats.randint(1, 33), random_state=0),
+    ):
+        _use(model.fit(X, y), X[:5])
+
+
+def _random_table(n_points: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    y = np.arange(n_points) % 3
+    return np.random.default_rng(0).normal(size=(n_points, 3)) + y[:, None], y
+
+
+def _use(model: Any, X: NDArray[np.float64]) -> None:
+    model.predict_proba(X)
+    model.predict_proba_interval(X)
+    model.outlier_score(X)
+    model.decide(X, level=0.1)

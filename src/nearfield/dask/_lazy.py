@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearfield._checks import check_level
+from nearfield._fitting import all_or_nothing
 from nearfield.dask._kept import Holder, Kept
 from nearfield.dask._rows import Rows, aligned
 from nearfield.dask._training import TrainingBlocks, checked_points
@@ -44,6 +45,7 @@ class LazyClassifier:
     class_prior: Any
     class_weight: Any
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Infer the parameters from labelled points.
 
@@ -151,6 +153,7 @@ class LazyClassifier:
         """Refuse: joint draws need all points in one place."""
         raise _refusal("predict_joint")
 
+    @all_or_nothing
     def partial_fit(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None
     ) -> Self:

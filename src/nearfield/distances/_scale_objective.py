@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.distances.kernels.relevance import fill_gradient, quasi_newton, scale_points
+from nearfield.distances.kernels.relevance import fill_gradient, scale_points
 from nearfield.distances.kernels.scaled_field import best_beta, field_slopes, weigh_neighbors
 
 Floats = NDArray[np.float64]
@@ -165,8 +165,17 @@ class ScaleObjective:
         """
         if n_kept == 0:  # nothing is known yet: a step of at most one in each parameter
             return -gradient / max(np.abs(gradient).max(), 1.0)
-        direction, work = -gradient, np.empty((2, len(moves)))
-        quasi_newton(moves, changes, n_kept, work, direction)
+        n_memory, direction = len(moves), -gradient
+        rows = [t % n_memory for t in range(max(n_kept - n_memory, 0), n_kept)]
+        steps = [(moves[row], changes[row], moves[row] @ changes[row]) for row in rows]
+        shares = []
+        for move, change, curvature in reversed(steps):
+            shares.append(move @ direction / curvature)
+            direction -= shares[-1] * change
+        _, change, curvature = steps[-1]
+        direction *= curvature / (change @ change)
+        for (move, change, curvature), share in zip(steps, reversed(shares), strict=True):
+            direction += (share - change @ direction / curvature) * move
         return direction
 
     def _multiply(self, parameters: Floats, log_length: float) -> Singles:

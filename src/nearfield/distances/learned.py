@@ -13,6 +13,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from nearfield._fitting import all_or_nothing
+
 _CONSTANT = 1e-9  # a standard deviation of less, relative to the largest value, is noise
 
 
@@ -32,6 +34,7 @@ class LinearMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     mean_: NDArray[np.float64]
     depends_on_axes = False  # or the same distances are learned after a rotation
 
+    @all_or_nothing
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Learn the map from points, shape (n, n_features), and their labels, shape (n,)."""
         points, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from nearfield._fitting import all_or_nothing
 from nearfield.distances.learned import standardize
 
 _POWERS = np.linspace(-1.0, 3.0, 17)
@@ -52,6 +53,7 @@ class PowerTransform(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __init__(self, columns: NDArray[np.bool_] | None = None) -> None:
         self.columns = columns
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the powers from points, shape (n, n_features)."""
         points = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)

@@ -24,6 +24,7 @@ from scipy.special import gammaln
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from nearfield._fitting import all_or_nothing
 from nearfield.distances.frames import (
     BOOLEAN,
     CATEGORY,
@@ -219,6 +220,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def __init__(self, categorical_features: Any = "from_dtype") -> None:
         self.categorical_features = categorical_features
 
+    @all_or_nothing
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Learn from a table of n rows and the classes, shape (n,)."""
         self.fit_transform(X, y)

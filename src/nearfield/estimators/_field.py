@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nearfield._checks import check_whole
+from nearfield._fitting import all_or_nothing
 from nearfield.estimators._base import MetricClassifier
 from nearfield.estimators._decisions import held_out_probabilities
 from nearfield.estimators._graph import Inference, TrainingGraph, draw_seed, fit_on_graph
@@ -81,6 +82,7 @@ class FieldClassifier(PosteriorMixin, MetricClassifier):
         """Whether the model has out-weights alone."""
         return False
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Infer the parameters of the field from labelled points.
 
@@ -145,6 +147,7 @@ class FieldClassifier(PosteriorMixin, MetricClassifier):
     def _multiplicities(self) -> NDArray[np.float64] | None:
         return self.family_.multiplicities
 
+    @all_or_nothing
     def partial_fit(
         self,
         X: Any,

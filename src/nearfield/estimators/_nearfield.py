@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nearfield._checks import check_whole
+from nearfield._fitting import all_or_nothing
 from nearfield._threads import one_blas_thread
 from nearfield.distances import FeatureView
 from nearfield.estimators._averages import fit_by_evidence, fit_by_stacking
@@ -189,6 +190,7 @@ class NearfieldClassifier(PosteriorMixin, ProbabilisticClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(
         self, X: Any, y: Any, groups: ArrayLike | None = None, sample_weight: Any = None
     ) -> Self:
@@ -273,6 +275,7 @@ class NearfieldClassifier(PosteriorMixin, ProbabilisticClassifier):
         self.log_scores_, self.weights_ = log_scores[kept], weights[kept]
         self._description = describe(estimators, weights, log_scores)
 
+    @all_or_nothing
     def partial_fit(
         self,
         X: Any,

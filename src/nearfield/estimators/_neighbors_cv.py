@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nearfield._checks import check_whole
+from nearfield._fitting import all_or_nothing
 from nearfield.estimators._base import MetricClassifier
 from nearfield.estimators._metric import Metric, is_named
 from nearfield.estimators._settings import check_choice, check_common, make_rng
@@ -105,6 +106,7 @@ class KNeighborsClassifierCV(MetricClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> Self:
         """Choose k for labelled points.
 

@@ -119,11 +119,11 @@ def fill_cluster_log_weights(
     opened = np.empty((n_bonds - n_weak, 2), dtype=np.uint32)
     weak = cumulative[:n_weak], bonds[:n_weak], begins, cumulative[-1]
     parents = np.empty(n_points, dtype=np.uint32)
-    sizes = np.empty(n_points, dtype=np.int64)
+    labels, sizes = np.empty(n_points, dtype=np.int64), np.empty(n_points, dtype=np.int64)
     position = np.uint64(0)
     for m in range(n_labelings):
-        labels = labelings[m]
         for i in range(n_points):
+            labels[i] = labelings[m, i]
             parents[i] = i
             sizes[i] = 0
         position = open_strong_bonds(

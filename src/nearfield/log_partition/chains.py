@@ -183,15 +183,14 @@ def run_chain(
 ) -> None:
     """Run one chain through a schedule, filling in `drawn`, `agreements` and `steins`."""
     n_points, n_classes = start.shape[0], external_field.shape[0]
-    labels = start.astype(np.int64)
-    support = np.empty((n_classes, n_points))
-    other_support = np.empty_like(support)
+    labels, before = np.empty(n_points, np.int64), np.empty(n_points, np.int64)
+    support, other_support = np.empty((n_classes, n_points)), np.empty((n_classes, n_points))
     scratch = np.empty((6, n_points))
     of_sweep = np.empty((n_classes, 1)), np.empty(n_classes), scratch[0], scratch[1]
-    before = labels.copy()
     probabilities = np.empty(bond_couplings.shape[1])
     room = make_room(n_points, n_classes, bond_couplings.shape[1])
     site_fields = external_field.reshape((1, n_classes))
+    copy_labels(start, labels)
     position, n_weak, agreement = np.uint64(0), 0, 0.0
     for stop in range(betas.shape[0]):
         row, beta = rows[stop], betas[stop]
@@ -209,7 +208,7 @@ def run_chain(
                 agreement = agreement_of(labels, support)
         for _ in range(n_sweeps[stop]):
             if beta > 0.0:
-                before[:] = labels
+                copy_labels(labels, before)
                 strong = bonds[row, n_weak:], probabilities[n_weak:]
                 cumulative = cumulative_couplings[row]
                 weak = cumulative[:n_weak], bonds[row, :n_weak], begins[row], cumulative[-1]
@@ -222,7 +221,7 @@ def run_chain(
                     log_ratio = restraint_energy(old_agreement, restraint)
                     log_ratio -= restraint_energy(agreement, restraint)
                     if math.log(uniform_at(key, position)) >= log_ratio:
-                        labels[:] = before
+                        copy_labels(before, labels)
                         sum_support(here, total_coupling[row], labels, support)
                         agreement = old_agreement
                     position += np.uint64(1)
@@ -238,7 +237,7 @@ def run_chain(
                 key,
                 position,
             )
-        drawn[stop] = labels
+        copy_labels(labels, drawn[stop])
         agreement = agreement_of(labels, support)
         agreements[stop] = agreement
         other = row + 1 if row + 1 < bond_couplings.shape[0] else max(row - 1, 0)
@@ -255,7 +254,15 @@ def run_chain(
             scratch,
             steins[stop],
         )
-    start[:] = labels
+    copy_labels(labels, start)
+
+
+# Loops here and below in place of `target[:] = values`: that takes Numba seconds to compile.
+@compilable
+def copy_labels(labels: NDArray[np.integer], target: NDArray[np.integer]) -> None:
+    """Overwrite the target with labels."""
+    for i in range(labels.shape[0]):
+        target[i] = labels[i]
 
 
 @compilable
@@ -311,19 +318,24 @@ def sweep_labels(
 @compilable
 def sum_support(coupling: Coupling, total_coupling: Floats, labels: Ints, support: Floats) -> None:
     """Fill in the support of every class, shape (G, n): of the largest, what others leave."""
-    n_classes = support.shape[0]
-    counts = np.zeros(n_classes, dtype=np.int64)
-    for i in range(labels.shape[0]):
-        counts[labels[i]] += 1
-    largest = counts.argmax()
-    support[:] = 0.0
-    for i in range(labels.shape[0]):
+    n_classes, n_points = support.shape
+    largest, most = 0, -1
+    for g in range(n_classes):
+        count = 0
+        for i in range(n_points):
+            count += labels[i] == g
+            support[g, i] = 0.0
+        if count > most:
+            largest, most = g, count
+    for i in range(n_points):
         if labels[i] != largest:
             add_coupling(coupling, i, 1.0, support, labels[i])
-    support[largest] = total_coupling
+    for i in range(n_points):
+        support[largest, i] = total_coupling[i]
     for g in range(n_classes):
         if g != largest:
-            support[largest] -= support[g]
+            for i in range(n_points):
+                support[largest, i] -= support[g, i]
 
 
 @compilable

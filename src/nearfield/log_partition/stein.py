@@ -57,9 +57,8 @@ def fill_stein(
         scratch[4],
         scratch[5],
     )
-    largest[:] = -np.inf
-    scratch[2:] = 0.0
     for i in range(n_points):
+        largest[i], total[i], first[i], second[i] = -np.inf, 0.0, 0.0, 0.0
         own[i] = support[labels[i], i]
     half = 0.5 * stiffness
     # One thing a loop, and no max(): all of these go through the vector registers.

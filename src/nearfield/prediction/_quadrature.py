@@ -16,18 +16,21 @@ def gauss_nodes(values: Floats, weights: Floats, n_nodes: int) -> Floats:
     centre = np.average(values, weights=weights)
     spread = np.ptp(values) or 1.0
     scaled = (values - centre) / spread
-    basis = [np.sqrt(weights / weights.sum())]
-    diagonal, off_diagonal = [], []
+    basis = np.empty((n_nodes, len(values)))
+    basis[0] = np.sqrt(weights / weights.sum())
+    diagonal: list[float] = []
+    off_diagonal: list[float] = []
     while True:
-        vector = scaled * basis[-1]
-        diagonal.append(float(vector @ basis[-1]))
+        found = basis[: len(diagonal) + 1]
+        vector = scaled * found[-1]
+        diagonal.append(float(vector @ found[-1]))
         for _ in range(2):  # a second time for the rounding errors of the first
-            vector = vector - np.array(basis).T @ (np.array(basis) @ vector)
+            vector = vector - found.T @ (found @ vector)
         norm = float(np.linalg.norm(vector))
         if len(diagonal) == n_nodes or norm < 1e-9:
             break
         off_diagonal.append(norm)
-        basis.append(vector / norm)
+        basis[len(diagonal)] = vector / norm
     jacobi = np.diag(diagonal) + np.diag(off_diagonal, 1) + np.diag(off_diagonal, -1)
     nodes = np.linalg.eigvalsh(jacobi)
     # A measure with nearly all of its weight in one place can have nodes that are all but equal.

@@ -24,7 +24,7 @@ from nearfield.prediction.grid import (
     HeldOutPrior,
     infer_on_grid,
 )
-from nearfield.prediction.kernels.heldout import held_out_support, kernel_totals
+from nearfield.prediction.kernels.heldout import held_out_support
 
 Floats = NDArray[np.float64]
 
@@ -84,20 +84,16 @@ class _Part(NamedTuple):
 
     def fill(self, rates: Floats, support: Floats) -> None:
         """Fill in the support of the held-out points at some rates, in rows of (n_rates, n, G)."""
-        n_rates, n_points, rates32 = len(rates), len(self.among), rates.astype(np.float32)
-        nearest = np.empty(n_points, dtype=np.float32)
-        totals = np.empty((n_rates, n_points), dtype=np.float32)
-        kernel_totals(self.among, self.counts, rates32, nearest, totals)
+        n_points = len(self.among)
         held_out_support(
+            self.among,
             self.out,
-            nearest,
-            totals,
             self.counts,
             self.class_starts,
-            rates32,
+            rates.astype(np.float32),
             self.rows,
-            np.empty_like(totals),
-            np.empty_like(nearest),
+            np.empty((2, len(rates), n_points), dtype=np.float32),
+            np.empty((2, n_points), dtype=np.float32),
             support,
         )
 

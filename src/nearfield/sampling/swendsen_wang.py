@@ -114,7 +114,8 @@ def cluster_sweeps(
     for sweep in range(n_sweeps + is_start):
         discount, share = 0.0, 1.0
         if is_start and sweep == 0:
-            labels[:] = 0
+            for i in range(n_points):
+                labels[i] = 0
             discount, share = math.log(n_classes), 1.0 / n_classes
         if sweep < 2:
             fill_bond_probabilities(couplings, beta, discount, share, probabilities)
@@ -185,7 +186,9 @@ def recolour(
     for i in range(n_points):
         labels[i] = find_root(parents, i)
     if not is_even:
-        cluster_fields[:] = 0.0
+        for i in range(n_points):
+            for g in range(n_classes):
+                cluster_fields[i, g] = 0.0
         for i in range(n_points):
             site = i if site_fields.shape[0] > 1 else 0
             for g in range(n_classes):
@@ -302,7 +305,7 @@ def fill_bond_probabilities(
         probabilities[pair] = 1.0 - exp_of(probabilities[pair])
 
 
-@compilable(inline="always")
+@compilable
 def open_strong_bonds(
     pairs: NDArray[np.int32],
     probabilities: Floats,
@@ -327,7 +330,7 @@ def open_strong_bonds(
     return n_used + np.uint64(pairs.shape[0])
 
 
-@compilable(inline="always")
+@compilable
 def open_weak_bonds(
     bonds: WeakBonds,
     rate: float,
@@ -396,7 +399,9 @@ def find_root(parents: NDArray[np.uint32], i: int) -> int:
 def draw_by_weight(log_weights: Floats, uniform: float) -> int:
     """Draw a class by inversion, g with probability proportional to exp(log weight)."""
     n_classes = log_weights.shape[0]
-    largest = log_weights.max()
+    largest = log_weights[0]
+    for g in range(1, n_classes):
+        largest = max(largest, log_weights[g])
     total = 0.0
     for g in range(n_classes):
         total += math.exp(log_weights[g] - largest)

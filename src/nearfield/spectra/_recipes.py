@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from nearfield._fitting import all_or_nothing
 from nearfield.spectra._transformers import SavitzkyGolay, StandardNormalVariate
 from nearfield.spectra.axis import MIN_WAVELENGTHS
 
@@ -114,6 +115,7 @@ class SpectraRecipes(TransformerMixin, BaseEstimator):
     def __init__(self, recipes: Sequence[tuple[bool, int | None, int]] = RECIPES) -> None:
         self.recipes = recipes
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the spectra.
 

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearfield._checks import check_whole
+from nearfield._fitting import all_or_nothing
 
 Floats = NDArray[np.float64]
 
@@ -16,6 +17,7 @@ Floats = NDArray[np.float64]
 class _SpectraTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """A function of each spectrum, with nothing or little to fit."""
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the spectra, and learn what the transformation needs of them.
 

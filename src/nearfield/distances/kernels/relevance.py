@@ -1,10 +1,9 @@
-"""The search for scales of features, compiled: scaled points, the gradient, the steps."""
+"""The objective of the search for scales of features, compiled: scaled points, the gradient."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearfield._compile import compiled
-from nearfield._vector import ANY_ORDER
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -99,35 +98,3 @@ def fill_gradient(
         gradient[p] += precisions[p] * parameters[p]
         penalty += precisions[p] * parameters[p] * parameters[p]
     return penalty
-
-
-@compiled(fastmath=ANY_ORDER)
-def quasi_newton(
-    moves: Floats, changes: Floats, n_kept: int, work: Floats, direction: Floats
-) -> None:
-    """Turn minus the gradient into the direction of the next step: `ScaleObjective.quasi_newton`.
-
-    Works in `work`, shape (2, n_memory).
-    """
-    n_memory, n_parameters = moves.shape
-    shares, curvatures = work[0], work[1]
-    oldest = n_kept - n_memory if n_kept > n_memory else 0
-    for t in range(n_kept - 1, oldest - 1, -1):
-        row, curvature, share = t % n_memory, 0.0, 0.0
-        for p in range(n_parameters):
-            curvature += moves[row, p] * changes[row, p]
-            share += moves[row, p] * direction[p]
-        curvatures[row], shares[row] = curvature, share / curvature
-        for p in range(n_parameters):
-            direction[p] -= shares[row] * changes[row, p]
-    last, square = (n_kept - 1) % n_memory, 0.0
-    for p in range(n_parameters):
-        square += changes[last, p] * changes[last, p]
-    for p in range(n_parameters):
-        direction[p] *= curvatures[last] / square
-    for t in range(oldest, n_kept):
-        row, correction = t % n_memory, 0.0
-        for p in range(n_parameters):
-            correction += changes[row, p] * direction[p]
-        for p in range(n_parameters):
-            direction[p] += (shares[row] - correction / curvatures[row]) * moves[row, p]

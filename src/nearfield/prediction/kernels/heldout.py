@@ -17,45 +17,15 @@ _FAR, _LARGEST_EXPONENT = np.float32(3e38), np.float32(80.0)
 
 
 @compiled(fastmath=ANY_ORDER)
-def kernel_totals(
-    among: Singles, counts: Singles | None, rates: Singles, nearest: Singles, totals: Singles
-) -> None:
-    r"""Sum the kernel over the other training points, relative to the nearest of them.
-
-    .. math:: T_j = \sum_{l \ne j} s_l \kappa_{jl} / \max_{l \ne j} \kappa_{jl},
-              \qquad \log \kappa = -r e
-
-    Parameters
-    ----------
-    among : ndarray of float32, shape (n, n)
-        The energies e among the training points; its diagonal is overwritten.
-    counts : ndarray of float32, shape (n,), or None
-        s, as how many points each counts; one by default.
-    rates : ndarray of float32, shape (n_rates,)
-    nearest, totals : ndarray of float32, shape (n,) and (n_rates, n)
-        The energy of the nearest neighbour, and T, to be filled in.
-    """
-    for j in range(among.shape[0]):
-        among[j, j] = _FAR
-        smallest = nearest[j] = smallest_of(among[j])
-        for q in range(rates.shape[0]):
-            total = _ZERO
-            for i in range(among.shape[0]):
-                total += counted(counts, i, exp32_of(rates[q] * (smallest - among[j, i])))
-            totals[q, j] = total
-
-
-@compiled(fastmath=ANY_ORDER)
 def held_out_support(
+    among: Singles,
     out: Singles,
-    nearest: Singles,
-    totals: Singles,
     counts: Singles | None,
     class_starts: NDArray[np.int64],
     rates: Singles,
     rows: NDArray[np.intp],
-    plain_totals: Singles,
-    kernel: Singles,
+    totals: Singles,
+    work: Singles,
     support: NDArray[np.float64],
 ) -> None:
     r"""Fill in the support of each class for held-out points.
@@ -65,26 +35,37 @@ def held_out_support(
 
     Parameters
     ----------
+    among : ndarray of float32, shape (n, n)
+        The energies e among the training points, log kappa = -r e; its diagonal is overwritten.
     out : ndarray of float32, shape (m, n)
         The energies from held-out to training points, these sorted by class.
-    nearest, totals : ndarray of float32, shape (n,) and (n_rates, n)
-        From `kernel_totals`.
     counts : ndarray of float32, shape (n,), or None
         s, as how many points each training point counts; one by default.
     class_starts : ndarray of int, shape (G + 1,)
     rates : ndarray of float32, shape (n_rates,)
     rows : ndarray of int, shape (m,)
         Where in `support` each held-out point is.
-    plain_totals, kernel : ndarray of float32, shape (n_rates, n) and (n,)
-        To work in.
+    totals : ndarray of float32, shape (2, n_rates, n)
+        To work in: sums of the kernel over the other training points, relative to the nearest of
+        them and plain.
+    work : ndarray of float32, shape (2, n)
+        To work in: the energy of the nearest neighbour, and the kernel.
     support : ndarray, shape (n_rates, n_all, G)
     """
-    n_rates, n_points = totals.shape
+    relative_totals, plain_totals = totals[0], totals[1]
+    nearest, kernel = work[0], work[1]
+    n_rates, n_points = rates.shape[0], among.shape[0]
     farthest = _ZERO
     for j in range(n_points):
-        farthest = nearest[j] if nearest[j] > farthest else farthest
-        for q in range(n_rates):  # not relative to the nearest
-            plain_totals[q, j] = totals[q, j] * exp32_of(-rates[q] * nearest[j])
+        among[j, j] = _FAR
+        smallest = nearest[j] = smallest_of(among[j])
+        farthest = smallest if smallest > farthest else farthest
+        for q in range(n_rates):
+            total = _ZERO
+            for i in range(n_points):
+                total += counted(counts, i, exp32_of(rates[q] * (smallest - among[j, i])))
+            relative_totals[q, j] = total
+            plain_totals[q, j] = total * exp32_of(-rates[q] * smallest)
     for i in range(out.shape[0]):
         closest = smallest_of(out[i])
         for q in range(n_rates):
@@ -106,7 +87,7 @@ def held_out_support(
                 for j in range(n_points):
                     gap = rate * (out[i, j] - nearest[j])
                     gap = gap if gap < _LARGEST_EXPONENT else _LARGEST_EXPONENT
-                    kernel[j] = _ONE / (_ONE + totals[q, j] * exp32_of(gap))
+                    kernel[j] = _ONE / (_ONE + relative_totals[q, j] * exp32_of(gap))
             for g in range(sums.shape[0]):
                 first, part = class_starts[g], _ZERO
                 values = kernel[first : class_starts[g + 1]]
