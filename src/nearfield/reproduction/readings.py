@@ -118,13 +118,13 @@ def blocks(results: Results) -> list[str | Table]:
     shown = counts.assign(total=total).reset_index()
     columns = {"features, training set": "{reading}"}
     columns |= {TITLES[name]: f"{{{name}}}" for name in names} | {"total": "{total}"}
-    n_methods, best = frame["method"].nunique(), total.idxmax()
+    n_methods, best = frame["method"].nunique(), "; ".join(total.index[total == total.max()])
     text = (
         "**Other readings of the paper.** The paper states neither the scaling of the features nor "
         "how the training set was drawn. Features may be raw, standardised or whitened principal "
         "components (Mahalanobis distance); the training set a quarter, a half or three quarters, "
         f"stratified or a simple random sample. Of the paper's {n_methods * len(names)} figures, "
-        f"between {total.min()} and {total.max()} lie within our range, most with {best}. Fewer "
+        f"between {total.min()} and {total.max()} lie within our range, most with: {best}. Fewer "
         "test points widen the range. d-nn is fitted by pseudolikelihood here."
     )
     caption = f"The paper's figures within our range, of {n_methods} for each data set, by reading"
