@@ -5,7 +5,7 @@ from scipy.stats import chisquare
 from nearfield.field import LabelField
 from nearfield.field.enumeration import label_distribution
 from nearfield.sampling import draw_labels, draw_labels_cluster
-from nearfield.sampling._support import coupling_arrays
+from nearfield.sampling.support import coupling_arrays
 from nearfield.sampling.swendsen_wang import (
     cluster_sweeps,
     fill_bond_probabilities,

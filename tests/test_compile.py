@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from nearfield import _compile
-from nearfield.sampling import conditionals
+from nearfield.inference import conditionals
 
 PACKAGE = Path(_compile.__file__).parent
 
 VALUE_AND_COMPILATIONS = """
 import sys
 import numpy as np
-from nearfield.sampling.conditionals import log_pseudolikelihoods
+from nearfield.inference.conditionals import log_pseudolikelihoods
 dtypes = sys.argv[1:] or ["float64"]
 for dtype in dtypes:
     values = np.zeros(1)
@@ -31,7 +31,7 @@ print(sum(log_pseudolikelihoods.stats.cache_misses.values()))
 @pytest.fixture
 def installed(tmp_path):
     """Copy a kernel, its helper and what compiles them to a folder, as an installation does."""
-    for name in ("__init__.py", "_compile.py", "_vector.py", "sampling/conditionals.py"):
+    for name in ("__init__.py", "_compile.py", "_vector.py", "inference/conditionals.py"):
         copy = tmp_path / "site" / "nearfield" / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(PACKAGE / name, copy)

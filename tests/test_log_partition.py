@@ -25,7 +25,7 @@ from nearfield.log_partition.pool import draw_pool
 from nearfield.log_partition.reweighting import fill_weights
 from nearfield.log_partition.states import StateBuilder, place_states
 from nearfield.log_partition.stein import fill_stein, regression_weights
-from nearfield.sampling._random import draw_key
+from nearfield.sampling.random_numbers import draw_key
 
 LEVEL = 1e-3
 

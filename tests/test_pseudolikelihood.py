@@ -10,12 +10,12 @@ from nearfield.distances import distance_matrix
 from nearfield.field import DistanceFamily, NeighborFamily, knn_weights
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors
+from nearfield.inference.conditionals import log_pseudolikelihoods
 from nearfield.inference.pseudolikelihood import (
     Pseudolikelihood,
     log_pseudolikelihood,
     pseudolikelihood_estimate,
 )
-from nearfield.sampling.conditionals import log_pseudolikelihoods
 
 BETA = stats.norm(0.0, 2.0)
 SIGMA = stats.gamma(2.0, scale=0.5)

@@ -9,10 +9,10 @@ from scipy.stats import kstest
 from nearfield.field import LabelField
 from nearfield.field.enumeration import label_distribution
 from nearfield.sampling import draw_labels, draw_labels_cluster, draw_labels_perfect
-from nearfield.sampling._random import uniform_at
-from nearfield.sampling._support import coupling_arrays, stored_support
 from nearfield.sampling.gibbs import draw_class, draw_class_at, kernel_of
 from nearfield.sampling.perfect import coupled_sweeps
+from nearfield.sampling.random_numbers import uniform_at
+from nearfield.sampling.support import coupling_arrays, stored_support
 
 BETAS = [-3.0, -0.5, 0.0, 0.5, 2.0, 6.0]
 N_POINTS = {2: 6, 3: 4, 4: 4, 5: 3}

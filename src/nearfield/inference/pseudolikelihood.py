@@ -23,7 +23,7 @@ from nearfield.inference._quadrature import (
     scan_rule,
     supports,
 )
-from nearfield.sampling.conditionals import log_pseudolikelihoods
+from nearfield.inference.conditionals import log_pseudolikelihoods
 
 Floats = NDArray[np.float64]
 

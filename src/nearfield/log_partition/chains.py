@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from nearfield._compile import compilable, compiled, overload, types
 from nearfield.field import LabelField
 from nearfield.log_partition.stein import fill_stein
-from nearfield.sampling._random import uniform_at
-from nearfield.sampling._support import Coupling, add_coupling, move_coupling
 from nearfield.sampling.gibbs import draw_class_at, two_largest, upper_logit
+from nearfield.sampling.random_numbers import uniform_at
+from nearfield.sampling.support import Coupling, add_coupling, move_coupling
 from nearfield.sampling.swendsen_wang import (
     STRONG,
     fill_bond_probabilities,

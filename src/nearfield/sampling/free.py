@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from nearfield._compile import compiled
 from nearfield.field import LabelField
-from nearfield.sampling._support import Coupling, add_coupling, coupling_arrays
 from nearfield.sampling.gibbs import class_sweeps
+from nearfield.sampling.support import Coupling, add_coupling, coupling_arrays
 from nearfield.sampling.swendsen_wang import (
     fill_bond_probabilities,
     make_room,

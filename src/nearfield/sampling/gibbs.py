@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from nearfield._checks import Rng, check_beta, check_generator, check_whole
 from nearfield._compile import Kernel, compilable, compiled
 from nearfield.field import LabelField
-from nearfield.sampling._random import draw_key, uniform_at
-from nearfield.sampling._support import (
+from nearfield.sampling.random_numbers import draw_key, uniform_at
+from nearfield.sampling.support import (
     Coupling,
     add_coupling,
     coupling_arrays,

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from nearfield._checks import Rng, check_beta, check_generator, check_whole
 from nearfield._compile import compilable, compiled
 from nearfield.field import LabelField
-from nearfield.sampling._random import draw_key, uniform_at
-from nearfield.sampling._support import Coupling, coupling_arrays, move_label, stored_support
+from nearfield.sampling.random_numbers import draw_key, uniform_at
+from nearfield.sampling.support import Coupling, coupling_arrays, move_label, stored_support
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

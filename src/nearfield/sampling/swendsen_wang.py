@@ -15,8 +15,8 @@ from nearfield._checks import Rng, check_beta, check_generator, check_whole
 from nearfield._compile import compilable, compiled, overload, types
 from nearfield._vector import exp_of
 from nearfield.field import LabelField
-from nearfield.sampling._random import draw_key, uniform_at
-from nearfield.sampling._support import Coupling, CsrArrays, coupling_arrays, starting_labels
+from nearfield.sampling.random_numbers import draw_key, uniform_at
+from nearfield.sampling.support import Coupling, CsrArrays, coupling_arrays, starting_labels
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
