@@ -261,7 +261,7 @@ def test_readings_differ_in_features_split_and_size():
 def test_readings_cover_all_methods_and_can_be_done_before_anything_else(settings):
     settings = replace(settings, n_splits=1, reading_methods=METHODS)
     units = readings.make_units(settings)
-    assert len(units) == 3 * 4
+    assert len(units) == 3 * 2 * 3  # features, ways to draw, shares
     pairs = [(unit, unit.function(**unit.arguments)) for unit in units[:1]]
     section = tables.table2(pairs, settings)
     assert "readings" in [table.name for table in section.tables]
