@@ -80,34 +80,6 @@ class PlainObjective:
             best = max(best, (log_mass, length, beta))
         return float(best[1]), float(best[2])
 
-    def quasi_newton(self, gradient, moves, changes, n_kept):
-        """Multiply minus the gradient by the inverse curvature that past steps have shown.
-
-        Parameters
-        ----------
-        gradient : ndarray, shape (n_parameters,)
-        moves, changes : ndarray, shape (n_memory, n_parameters)
-            Of the parameters and of the gradient in the last steps; step t is in row t modulo
-            n_memory.
-        n_kept : int
-            How many steps there were.
-        """
-        if n_kept == 0:  # nothing is known yet: a step of at most one in each parameter
-            return -gradient / max(np.abs(gradient).max(), 1.0)
-        n_memory, direction = len(moves), -gradient
-        rows = [t % n_memory for t in range(max(n_kept - n_memory, 0), n_kept)]
-        curvatures = np.einsum("tp,tp->t", moves, changes)
-        shares = np.zeros(n_memory)
-        for row in reversed(rows):
-            shares[row] = moves[row] @ direction / curvatures[row]
-            direction = direction - shares[row] * changes[row]
-        last = changes[rows[-1]]
-        direction = direction * (curvatures[rows[-1]] / (last @ last))
-        for row in rows:
-            correction = changes[row] @ direction / curvatures[row]
-            direction = direction + (shares[row] - correction) * moves[row]
-        return direction
-
     def _is_class(self):
         n_classes = len(self.problem.class_starts) - 1
         return (self.problem.labels[:, None] == np.arange(n_classes)).astype(np.float64)

@@ -145,39 +145,6 @@ class ScaleObjective:
             best = max(best, (log_mass, float(length), beta))
         return best[1:]
 
-    def quasi_newton(
-        self,
-        gradient: Floats,
-        moves: Floats,
-        changes: Floats,
-        n_kept: int,
-    ) -> Floats:
-        """Multiply minus the gradient by the inverse curvature that past steps have shown.
-
-        Parameters
-        ----------
-        gradient : ndarray, shape (n_parameters,)
-        moves, changes : ndarray, shape (n_memory, n_parameters)
-            Of the parameters and of the gradient in the last steps; step t is in row t modulo
-            n_memory.
-        n_kept : int
-            How many steps there were.
-        """
-        if n_kept == 0:  # nothing is known yet: a step of at most one in each parameter
-            return -gradient / max(np.abs(gradient).max(), 1.0)
-        n_memory, direction = len(moves), -gradient
-        rows = [t % n_memory for t in range(max(n_kept - n_memory, 0), n_kept)]
-        steps = [(moves[row], changes[row], moves[row] @ changes[row]) for row in rows]
-        shares = []
-        for move, change, curvature in reversed(steps):
-            shares.append(move @ direction / curvature)
-            direction -= shares[-1] * change
-        _, change, curvature = steps[-1]
-        direction *= curvature / (change @ change)
-        for (move, change, curvature), share in zip(steps, reversed(shares), strict=True):
-            direction += (share - change @ direction / curvature) * move
-        return direction
-
     def _multiply(self, parameters: Floats, log_length: float) -> Singles:
         """Fill in the inner products of the scaled points; return their diagonal."""
         scale_points(self._points, self._prior, parameters, log_length, self._scales, self._scaled)

@@ -55,7 +55,7 @@ def _descend(objective: ScaleObjective, length: float, x: Floats, max_iter: int)
     value, gradient = objective(x, log_length)
     while n_iter < max_iter:
         n_iter += 1
-        direction = objective.quasi_newton(gradient, moves, changes, n_kept)
+        direction = quasi_newton(gradient, moves, changes, n_kept)
         slope = direction @ gradient
         factor = min(1.0, _LONGEST_STEP / max(float(np.abs(direction).max()), 1e-300))
         for _ in range(_N_TRIALS):
@@ -75,3 +75,36 @@ def _descend(objective: ScaleObjective, length: float, x: Floats, max_iter: int)
         if gain < _TOLERANCE:
             break
     return Minimum(value, x, length, n_iter)
+
+
+def quasi_newton(
+    gradient: Floats,
+    moves: Floats,
+    changes: Floats,
+    n_kept: int,
+) -> Floats:
+    """Multiply minus the gradient by the inverse curvature that past steps have shown.
+
+    Parameters
+    ----------
+    gradient : ndarray, shape (n_parameters,)
+    moves, changes : ndarray, shape (n_memory, n_parameters)
+        Of the parameters and of the gradient in the last steps; step t is in row t modulo
+        n_memory.
+    n_kept : int
+        How many steps there were.
+    """
+    if n_kept == 0:  # nothing is known yet: a step of at most one in each parameter
+        return -gradient / max(np.abs(gradient).max(), 1.0)
+    n_memory, direction = len(moves), -gradient
+    rows = [t % n_memory for t in range(max(n_kept - n_memory, 0), n_kept)]
+    steps = [(moves[row], changes[row], moves[row] @ changes[row]) for row in rows]
+    shares = []
+    for move, change, curvature in reversed(steps):
+        shares.append(move @ direction / curvature)
+        direction -= shares[-1] * change
+    _, change, curvature = steps[-1]
+    direction *= curvature / (change @ change)
+    for (move, change, curvature), share in zip(steps, reversed(shares), strict=True):
+        direction += (share - change @ direction / curvature) * move
+    return direction
