@@ -16,7 +16,7 @@ N_ESTIMATES = 1 + N_GROUPS + 2
 """From all draws, without each group, and from the forward and the backward visits alone."""
 
 _WORST_OVERLAP = 3.0  # times the error of overlapping states; without overlap it is hundreds
-_CONTRADICTION = 0.1  # divergence of the draws of a state; with two modes 0.2 to 5 were seen
+_CONTRADICTION = 0.1  # divergence of the draws of a state: 0.2 to 5 with two modes
 _BY_CHANCE = 8.0  # over the number of draws: at most 6 in 2,000 states with one mode
 _LEAST_WIDTH = 0.3  # of a restraint
 
@@ -69,7 +69,7 @@ def reweight(pool: Pool, agreements: NDArray[np.float64], log_z_at_zero: float) 
     """Solve for log z of all states of a pool.
 
     Restrained states whose draws contradict those of all others are left out: their restraint is
-    too weak, and leaves two modes, of which chains see one.
+    too weak, and leaves two modes, of which chains visit one.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def reweight(pool: Pool, agreements: NDArray[np.float64], log_z_at_zero: float) 
     )
     solution = make_mixture(log_potentials, pool.states, guess).solve(weights, bar.repeated(2))
     log_density = solution.log_densities[:, 0]
-    is_wrong = _contradicts_others(pool, agreements, log_potentials - log_density[:, None])
+    is_wrong = _contradicts_others(pool, agreements, log_potentials, log_density)
     if is_wrong.any():
         kept = np.flatnonzero(~is_wrong[pool.states])
         rest = reweight(pool.without(is_wrong), agreements[kept][:, ~is_wrong], log_z_at_zero)
@@ -102,16 +102,19 @@ def reweight(pool: Pool, agreements: NDArray[np.float64], log_z_at_zero: float) 
 
 
 def _contradicts_others(
-    pool: Pool, agreements: NDArray[np.float64], log_ratios: NDArray[np.float64]
+    pool: Pool,
+    agreements: NDArray[np.float64],
+    log_potentials: NDArray[np.float64],
+    log_density: NDArray[np.float64],
 ) -> NDArray[np.bool_]:
     """Tell which restrained states drew other agreements than reweighting gives them, shape (K,).
 
     By the Kullback-Leibler divergence of the normals with the two means and variances; a part of
     the width of the restraint is added to these, for labels that are nearly all the same.
-    `log_ratios`, shape (M, K), are log q of each state less the log density of the mixture.
     """
     restrained = np.flatnonzero(pool.stiffness)
-    log_ratios, agreements = log_ratios[:, restrained], agreements[:, restrained]
+    agreements = agreements[:, restrained]
+    log_ratios = log_potentials[:, restrained] - log_density[:, None]
     is_drawn = (pool.states[:, None] == restrained).astype(float)
     ratios = np.exp(log_ratios - log_ratios.max(axis=0))
     drawn, reweighted = (_moments(weights, agreements) for weights in (is_drawn, ratios))
