@@ -110,9 +110,11 @@ copybutton_prompt_is_regexp = True
 
 
 def skip_foreign_member(app, what, name, obj, skip, options) -> bool | None:
-    """Leave to scikit-learn the documentation of what is inherited from it."""
+    """Leave out what is inherited from scikit-learn, and what every named tuple has."""
     function: Any = inspect.unwrap(getattr(obj, "fget", None) or obj)
-    return True if str(getattr(function, "__module__", "")).startswith("sklearn") else None
+    is_of_tuple = obj in (tuple.count, tuple.index) or type(obj).__name__ == "_tuplegetter"
+    is_foreign = str(getattr(function, "__module__", "")).startswith("sklearn")
+    return True if is_foreign or is_of_tuple else None
 
 
 def escape_trailing_underscores(app, what, name, obj, options, lines) -> None:
