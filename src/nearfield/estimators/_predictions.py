@@ -80,7 +80,7 @@ class PosteriorMixin(DecisionMixin, ExplanationMixin):
         )
         return lower, upper
 
-    def influence(self, X: Any) -> NDArray[np.float64]:
+    def influence(self, X: Any) -> Floats:
         r"""Tell how much each training point adds to the score of its class in a prediction.
 
         .. math:: \operatorname{E}[\beta c^*_j \mid y], \qquad
