@@ -15,7 +15,7 @@ def test_what_is_not_a_large_enough_whole_number_is_refused_by_name(value):
         check_whole(value, "n_draws", minimum=3)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, 1j, "1", None, True, [1.0]])
+@pytest.mark.parametrize("value", [np.nan, np.inf, 10**400, 1j, "1", None, True, [1.0]])
 def test_what_is_not_a_finite_real_number_is_refused_by_name(value):
     with pytest.raises(ValueError, match="Expected a finite real number beta; got beta="):
         check_real(value, "beta")

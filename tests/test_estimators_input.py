@@ -239,7 +239,7 @@ def test_what_a_field_predicts_needs_a_fit_and_sound_arguments(make):
         with pytest.raises(NotFittedError, match="not fitted yet"):
             getattr(make(), method)(X)
     model = make().fit(X, Y)
-    for prior in ([1.0, 2.0], [1.0], ["a", "b"], [1.5, -0.5]):
+    for prior in ([1.0, 2.0], [1.0], ["a", "b"], [1.5, -0.5], [0, 10**400]):
         with message("Expected class_prior of 2 proportions that sum to one, in the order of"):
             copy.copy(model).set_params(class_prior=prior).predict_proba(X)
         with message("Expected class_prior of 2 proportions"):

@@ -385,6 +385,8 @@ def zipped(members, **options):
         ([("header.json", b"{}"), ("a.npy", b"1"), ("a.npy", b"2")], "not allowed"),
         ([("header.json", b'{"a": 1, "a": 2}')], "a name twice"),
         ([("header.json", b'{"a": NaN}')], "no number of JSON"),
+        ([("header.json", b'{"a": 1e999}')], "1e999 is too large"),
+        ([("header.json", b'{"a": 1%s}' % (b"0" * 400))], "is too large"),
         ([("header.json", b"[]")], "no object"),
         ([("a.npy", b"")], "no header"),
     ],

@@ -14,6 +14,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,7 +73,11 @@ def unpack(content: bytes) -> Archive:
         members = archive.infolist()
         _check_members(members, len(content))
         header = json.loads(
-            _read(archive, members[0]), object_pairs_hook=_once, parse_constant=_refuse_constant
+            _read(archive, members[0]),
+            object_pairs_hook=_once,
+            parse_constant=_refuse_constant,
+            parse_int=partial(_to_number, int),
+            parse_float=partial(_to_number, float),
         )
         if not isinstance(header, dict):
             raise ValueError("the header is no object")
@@ -144,3 +149,10 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(text: str) -> float:
     raise ValueError(f"{text} is no number of JSON")
+
+
+def _to_number(kind: type, text: str) -> Any:
+    """Read a number that a float64 can hold: 1e999 is no better than Infinity."""
+    if not math.isfinite(float(text)):
+        raise ValueError(f"{text[:20]} is too large")
+    return kind(text)

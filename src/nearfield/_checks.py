@@ -52,11 +52,19 @@ def check_whole(value: Any, name: str, minimum: int) -> int:
 
 def check_real(value: Any, name: str) -> float:
     """Accept a finite real number."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value):
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not _is_finite(value):
         raise ValueError(
             f"Expected a finite real number {name}; got {name}={value!r}. Set {name} to a number."
         )
     return float(value)
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number such as 10**400
+        return False
 
 
 def check_positive(value: Any, name: str) -> float:

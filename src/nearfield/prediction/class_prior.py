@@ -14,7 +14,7 @@ def check_class_prior(class_prior: ArrayLike | None, n_classes: int) -> Floats |
         return None
     try:
         checked = np.asarray(class_prior, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         checked = np.empty(0)
     is_valid = checked.shape == (n_classes,) and (checked >= 0.0).all()
     if not is_valid or abs(checked.sum() - 1.0) > 1e-6:
