@@ -233,6 +233,18 @@ def test_best_length_is_the_best_of_a_dense_search():
     assert best > max(around) - 3.0
 
 
+def test_weights_of_far_points_are_zero_and_not_denormal():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], 30)
+    points = rng.normal(size=(60, 3)) + np.linspace(0.0, 40.0, 60)[:, None]
+    objective = ScaleObjective(ScaleProblem.from_points(points, labels, 1.0))
+    objective(np.zeros(objective.n_parameters), 0.0)
+    slopes = np.abs(objective._weights)
+    assert (slopes == 0.0).mean() > 0.5
+    # Arithmetic with denormal numbers takes the processor a hundred times as long.
+    assert (slopes[slopes > 0.0] > np.finfo(np.float32).tiny).all()
+
+
 def test_discriminant_axes_are_orthonormal_and_hold_the_class_means(crabs):
     X, y = crabs
     points = standardize(X).points

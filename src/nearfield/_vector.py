@@ -21,10 +21,10 @@ _LN2_LOW = 1.90821492927058770002e-10
 _ROUNDER = 6755399441055744.0  # 1.5 * 2**52: adding it leaves a whole number in the last bits
 _LOWEST = -708.0  # below, exp is no longer a normal number; 1e-308 stands for it
 
-_ONE_32, _LOG2_E_32 = np.float32(1.0), np.float32(_LOG2_E)
+_ZERO_32, _ONE_32, _LOG2_E_32 = np.float32(0.0), np.float32(1.0), np.float32(_LOG2_E)
 _LN2_HIGH_32, _LN2_LOW_32 = np.float32(0.693359375), np.float32(-2.12194440e-4)
 _ROUNDER_32 = np.float32(12582912.0)  # 1.5 * 2**23
-_LOWEST_32 = np.float32(-87.0)
+_LOWEST_32 = np.float32(-60.0)  # products of less may be denormal, and take the CPU long
 _C2, _C3 = np.float32(0.5), np.float32(1.0 / 6.0)
 _C4, _C5, _C6 = np.float32(1.0 / 24.0), np.float32(1.0 / 120.0), np.float32(1.0 / 720.0)
 
@@ -91,8 +91,9 @@ def exp_of(x: float) -> float:
 
 @compiled(fastmath={"contract"})
 def exp32_of(x: np.float32) -> np.float32:
-    """Evaluate exp(x) of a float32 <= 80 to a relative error of 1e-6; 2e-38 for all below -87."""
-    x = _LOWEST_32 if x < _LOWEST_32 else x
+    """Evaluate exp(x) of a float32 <= 80 to a relative error of 1e-6; zero for all below -60."""
+    is_tiny = x < _LOWEST_32
+    x = _LOWEST_32 if is_tiny else x
     shifted = x * _LOG2_E_32 + _ROUNDER_32
     k = shifted - _ROUNDER_32
     r = (x - k * _LN2_HIGH_32) - k * _LN2_LOW_32
@@ -103,7 +104,7 @@ def exp32_of(x: np.float32) -> np.float32:
     p = p * r + _C2
     p = p * r + _ONE_32
     p = p * r + _ONE_32
-    return _times_power_of_two(p, shifted)
+    return _ZERO_32 if is_tiny else _times_power_of_two(p, shifted)
 
 
 @compiled(fastmath=ANY_ORDER | {"nnan"})

@@ -250,8 +250,8 @@ def _learned_space(data: TrainingData, learner: Any) -> MetricSpace:
 
 def _hold_out_given(data: TrainingData, distances: Any, fold: Fold) -> HeldOutFold:
     """Hold points out where the metric knows no labels: the distances stay as they are."""
-    among = distances[np.ix_(fold.training, fold.training)]
-    out = distances[np.ix_(fold.held_out, fold.training)]
+    rows = fold.training, fold.held_out  # twice `take` needs a third of the time of `np.ix_`
+    among, out = (distances.take(some, axis=0).take(fold.training, axis=1) for some in rows)
     labels, multiplicities = data.labels[fold.training], take(data.multiplicities, fold.training)
     return HeldOutFold(fold.held_out, labels, among, out, multiplicities)
 

@@ -59,10 +59,10 @@ class HeldOutFold(NamedTuple):
 def kernel_rate(kernel: str, sigma: Floats) -> Floats:
     r"""Give the rate r of a kernel, :math:`\log \kappa = -r e`, at a sigma.
 
-    For the Gaussian kernel e = d^2/2 and r = 1/sigma^2, for the exponential one e = d and
+    For the Gaussian kernel e = d^2 and r = 1/(2 sigma^2), for the exponential one e = d and
     r = sigma.
     """
-    return sigma**-2 if kernel == "gaussian" else sigma
+    return 0.5 * sigma**-2 if kernel == "gaussian" else sigma
 
 
 class _Part(NamedTuple):
@@ -99,12 +99,10 @@ class _Part(NamedTuple):
 
 
 def _energies(distances: NDArray[np.floating], kernel: str) -> NDArray[np.float32]:
-    """Give -log kernels at a rate of one: d^2 / 2, or d."""
-    energies = distances.astype(np.float32)
+    """Give -log kernels at a rate of one: d^2, or d, which is not copied if it is float32."""
     if kernel == "gaussian":
-        energies *= energies
-        energies *= np.float32(0.5)
-    return energies
+        return np.multiply(distances, distances, dtype=np.float32)
+    return distances.astype(np.float32, copy=False)
 
 
 @dataclass(frozen=True, eq=False)

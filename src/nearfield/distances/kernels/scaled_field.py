@@ -20,6 +20,7 @@ _MAX_NEWTON_STEP = 5.0
 _LEAST_BETA = 0.05
 _ZERO, _ONE, _TWO = np.float32(0.0), np.float32(1.0), np.float32(2.0)
 _FAR = np.float32(3e38)
+_NEGLIGIBLE = np.float32(1e-17)  # of the nearest's; slopes of less may be denormal
 
 
 @compiled(fastmath=ANY_ORDER)
@@ -59,7 +60,8 @@ def weigh_neighbors(
         row[i] = _FAR
         smallest = smallest_of(row)
         for j in range(n_points):
-            row[j] = exp32_of(rate32 * (smallest - row[j]))
+            kernel = exp32_of(rate32 * (smallest - row[j]))
+            row[j] = kernel if kernel > _NEGLIGIBLE else _ZERO
         row[i] = total = _ZERO
         for g in range(n_classes):
             values, part = row[class_starts[g] : class_starts[g + 1]], _ZERO

@@ -13,7 +13,8 @@ from nearfield._vector import ANY_ORDER, exp32_of, smallest_of
 Singles = NDArray[np.float32]
 
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
-_FAR, _LARGEST_EXPONENT = np.float32(3e38), np.float32(80.0)
+_FAR = np.float32(3e38)
+_LARGEST_EXPONENT = np.float32(45.0)  # a kernel that `exp32_of` takes for zero is below e^-15 of it
 
 
 @compiled(fastmath=ANY_ORDER)
@@ -36,7 +37,7 @@ def held_out_support(
     Parameters
     ----------
     among : ndarray of float32, shape (n, n)
-        The energies e among the training points, log kappa = -r e; its diagonal is overwritten.
+        The energies e among the training points, log kappa = -r e.
     out : ndarray of float32, shape (m, n)
         The energies from held-out to training points, these sorted by class.
     counts : ndarray of float32, shape (n,), or None
@@ -66,6 +67,7 @@ def held_out_support(
                 total += counted(counts, i, exp32_of(rates[q] * (smallest - among[j, i])))
             relative_totals[q, j] = total
             plain_totals[q, j] = total * exp32_of(-rates[q] * smallest)
+        among[j, j] = _ZERO
     for i in range(out.shape[0]):
         closest = smallest_of(out[i])
         for q in range(n_rates):
