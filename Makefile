@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: run check test coverage test-long test-matrix wheel-test review fuzz lint docs benchmark benchmark-quality reproduction clean
+.PHONY: run check test coverage test-long test-matrix wheel-test review fuzz lint docs benchmark speed benchmark-quality reproduction clean
 
 run: $(INSTALLED)
 	$(BIN)/nearfield reproduce table2 --quick
@@ -58,6 +58,11 @@ docs: $(INSTALLED)
 
 benchmark: $(INSTALLED)
 	$(BIN)/python benchmarks/run.py
+
+# The same with the large sizes, and LightGBM beside them, kept as a document of the manual.
+speed: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --editable ".[dev,benchmark]"
+	$(BIN)/python benchmarks/run.py --large --document docs/speed.md
 
 # How good the recommended classifier is beside its peers; goes on where it was stopped.
 benchmark-quality: $(INSTALLED)

@@ -1,7 +1,8 @@
 """Large tables beside gradient boosting: error, log loss, fit and predict time.
 
-`python benchmarks/boosting.py --large` runs 200,000 x 20 and 1,000,000 x 10 points. LightGBM is
-measured where it is installed.
+LightGBM is measured where it is installed.
+
+`python benchmarks/boosting.py --large` also runs 200,000 x 20 and 1,000,000 x 10 points.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from nearfield import DistanceNeighborsClassifier, NearfieldClassifier
 
 N_TEST = 10_000
 SHAPES = ((20_000, 20), (50_000, 10))
-LARGE = ((200_000, 20), (1_000_000, 10))
+LARGE = (*SHAPES, (200_000, 20), (1_000_000, 10))
 
 
 def main(shapes=SHAPES):

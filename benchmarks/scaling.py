@@ -28,6 +28,7 @@ N_TIMED = 500  # queries that stand for all: scikit-learn's time a query hardly 
 N_TURNS = 7
 KS = (1, 3, 5, 9, 15, 25, 45, 75, 125)
 SIZES = (10_000, 30_000, 100_000)
+LARGE = (*SIZES, 1_000_000)
 
 
 def main(sizes=SIZES, path=None):
@@ -209,4 +210,4 @@ if __name__ == "__main__":
     if arguments.one:
         print(json.dumps(measure_here(arguments.one)))
     else:
-        main((*SIZES, 1_000_000) if arguments.million else SIZES, arguments.draw)
+        main(LARGE if arguments.million else SIZES, arguments.draw)
