@@ -35,6 +35,11 @@ from nearfield import (
 )
 from nearfield._archive import pack, sealed, unpack
 from nearfield.inference import AuxiliaryVariable, Exchange, Pseudolikelihood
+from nearfield.spectra import (
+    MultiplicativeScatterCorrection,
+    SavitzkyGolay,
+    StandardNormalVariate,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(24, 3)) + 2.0 * (np.arange(24) % 2)[:, None]
@@ -46,6 +51,8 @@ TABLE = pd.DataFrame(
 )
 TABLE.loc[3, "a"] = np.nan
 NEW_TABLE = pd.DataFrame({"a": NEW[:, 0], "b": NEW[:, 1] > 0.5, "c": list("uvwuvxu")})
+WIDE, NEW_WIDE = (points @ RNG.normal(size=(3, 24)) for points in (X, NEW))
+SPECTRA_STEPS = MultiplicativeScatterCorrection(), SavitzkyGolay(5), StandardNormalVariate()
 FAST = {"inference": "pseudolikelihood"}
 NUMBERS = (0, -1, 1, 2, 24, 25, 64, 2**31, 2**31 - 1, 2**40, -(2**63), 10**400, 0.5, -0.0, 1e-320)
 VALUES = (*NUMBERS, 1e308, 1e151, None, True, False, "", "a0", "a1", "radius", [], {}, [1, [2]])
@@ -76,6 +83,8 @@ def models():
         ("average", NearfieldClassifier(**SEED), X, NEW),
         ("table", NearfieldClassifier(metrics=("euclidean", "within"), **SEED), TABLE, NEW_TABLE),
         ("pipeline", make_pipeline(StandardScaler(), d_nn(**FAST)), X, NEW),
+        ("spectra steps", make_pipeline(*SPECTRA_STEPS, d_nn(**FAST)), WIDE, NEW_WIDE),
+        ("spectra", NearfieldClassifier(preprocess="spectra", **SEED), WIDE, NEW_WIDE),
     ]
     return [(name, model.fit(points, Y), new) for name, model, points, new in given]
 

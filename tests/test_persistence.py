@@ -233,6 +233,21 @@ def test_values_that_no_fit_makes_are_refused(path, change):
         load(path)
 
 
+@pytest.mark.parametrize(
+    ("step", "attribute"),
+    [(StandardScaler(), "mean"), (MultiplicativeScatterCorrection(), "reference")],
+)
+def test_a_step_that_lacks_what_it_transforms_by_is_refused(path, step, attribute):
+    save(make_pipeline(step, gaussian()).fit(X, Y), path)
+
+    def drop(header, arrays):
+        header["model"]["record"]["steps"][0]["record"]["fitted"][attribute] = None
+
+    edited(path, drop)
+    with damaged("value that no fit makes"):
+        load(path)
+
+
 def test_only_distributions_of_the_list_are_made(path):
     save(gaussian(prior_beta=stats.norm(0.0, 50.0)), path)
 

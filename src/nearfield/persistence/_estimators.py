@@ -393,6 +393,11 @@ def _votes_from_state(settings: dict[str, Any], state: Any, reader: Reader) -> d
 
 # scikit-learn's
 
+
+def _needs_of_scaler(scaler: StandardScaler) -> list[str]:
+    return ["mean_"] * bool(scaler.with_mean) + ["var_", "scale_"] * bool(scaler.with_std)
+
+
 _SCALER = Transformer(
     StandardScaler,
     {
@@ -403,6 +408,7 @@ _SCALER = Transformer(
         "scale_": Maybe(Array(("f",), 0.0)),
         "n_samples_seen_": Number(1, is_whole=True),
     },
+    _needs_of_scaler,
 )
 
 
@@ -411,8 +417,14 @@ _SPECTRUM: dict[str, Codec] = {
     "feature_names_in_": Maybe(Names()),
     "reference_": Maybe(Array(("f",))),
 }
+
+
+def _needs_of_spectra(step: Any) -> list[str]:
+    return ["reference_"] * isinstance(step, MultiplicativeScatterCorrection)
+
+
 _SPECTRA: dict[str, tuple[type, Codec]] = {
-    kind.__name__: (kind, Transformer(kind, _SPECTRUM))
+    kind.__name__: (kind, Transformer(kind, _SPECTRUM, _needs_of_spectra))
     for kind in (MultiplicativeScatterCorrection, SavitzkyGolay, StandardNormalVariate)
 }
 

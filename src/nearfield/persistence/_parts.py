@@ -1,7 +1,7 @@
 """What fitted estimators are made of, in files: posteriors, metric spaces, fields, transforms."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -43,10 +43,19 @@ _WEIGHT_TOLERANCE = 1e-6
 
 
 class Transformer:
-    """An estimator by its settings and its fitted attributes; those that are null are not set."""
+    """An estimator by its settings and its fitted attributes; those that are null are not set.
 
-    def __init__(self, kind: type, fitted: Mapping[str, Codec]) -> None:
-        self.kind, self.fitted = kind, Record(fitted, dict)
+    Some of these may be null only by the settings: `needs` names those that an estimator with its
+    settings cannot do without.
+    """
+
+    def __init__(
+        self,
+        kind: type,
+        fitted: Mapping[str, Codec],
+        needs: Callable[[Any], Iterable[str]] = lambda estimator: (),
+    ) -> None:
+        self.kind, self.fitted, self.needs = kind, Record(fitted, dict), needs
 
     def pack(self, value: Any, writer: Writer) -> Any:
         """Say its settings and what was fitted."""
@@ -63,6 +72,7 @@ class Transformer:
         for name, value in self.fitted.unpack(plain["fitted"], reader).items():
             if value is not None:
                 setattr(estimator, name, value)
+        ask(all(hasattr(estimator, name) for name in self.needs(estimator)), "a step half fitted")
         return estimator
 
 
