@@ -59,6 +59,8 @@ def test_savitzky_golay_is_the_derivative_of_the_local_polynomial(deriv):
 def test_windows_without_a_polynomial_are_refused(settings):
     with pytest.raises(ValueError, match="Expected"):
         SavitzkyGolay(**settings).fit(SPECTRA)
+    with pytest.raises(ValueError, match="Expected"):
+        SavitzkyGolay().fit(SPECTRA).set_params(**settings).transform(SPECTRA)
 
 
 def test_a_constant_spectrum_stays_finite():

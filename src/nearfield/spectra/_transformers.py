@@ -140,17 +140,22 @@ class SavitzkyGolay(_SpectraTransformer):
         self.deriv = deriv
 
     def _learn(self, X: Floats) -> None:
+        self._check_window(X.shape[1])
+
+    def _check_window(self, n_wavelengths: int) -> None:
         check_whole(self.polyorder, "polyorder", minimum=0)
         check_whole(self.deriv, "deriv", minimum=0)
         length = check_whole(self.window_length, "window_length", minimum=1)
         if length % 2 == 0 or self.polyorder >= length or self.deriv > self.polyorder:
             raise ValueError(
                 "Expected an odd window_length above polyorder, and deriv <= polyorder; got "
-                f"window_length={length} for {X.shape[1]} wavelengths, polyorder={self.polyorder}, "
-                f"deriv={self.deriv}. Try window_length=15, polyorder=2."
+                f"window_length={length} for {n_wavelengths} wavelengths, "
+                f"polyorder={self.polyorder}, deriv={self.deriv}. "
+                "Try window_length=15, polyorder=2."
             )
 
     def _apply(self, X: Floats) -> Floats:
+        self._check_window(X.shape[1])  # again: settings may have changed since
         longest = X.shape[1] - 1 + X.shape[1] % 2
         length = min(self.window_length, longest)
         polyorder = min(self.polyorder, length - 1)
