@@ -1,15 +1,18 @@
 """The recommended classifier: what it averages, how it weighs, and that it keeps its word."""
 
 import copy
+from functools import partial
 
 import numpy as np
 import pytest
 from plain import minus_log_posterior
 from scikit_checks import expected_failures
-from scipy.optimize import minimize
+from scipy.optimize import approx_fprime, minimize
 from scipy.special import softmax
 from scipy.stats import skew
 from sklearn.base import clone
+from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
+from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -234,11 +237,42 @@ def test_fitted_intercepts_are_the_most_probable_ones():
     rng = np.random.default_rng(7)
     labels = np.repeat([0, 1, 2], [30, 10, 5])
     support = rng.dirichlet(np.ones(3), size=45) + 0.5 * np.eye(3)[labels]
-    start, arguments = (np.zeros(3), 3.0), (support, labels, 1.0, (0.0, 50.0))
-    alpha, beta = maximize_intercepts(*arguments, (0.02, 300.0), start)
-    found = minimize(minus_log_posterior, np.append(np.zeros(3), 3.0), args=arguments, jac=True)
-    np.testing.assert_allclose(np.append(alpha, beta), found.x, atol=1e-3)
-    assert alpha.sum() == pytest.approx(0.0)
+    supports = np.stack([support, 0.2 * support, support[::-1]])  # the last is against the labels
+    prior = {"prior_sd": 1.0, "prior_beta": (0.0, 50.0)}
+    start, beta_range = (np.zeros(3), 3.0), (0.02, 300.0)
+    found = maximize_intercepts(supports, labels, **prior, beta_range=beta_range, start=start)
+    assert found.beta[1] > found.beta[0] > 1.0 > found.beta[2] == beta_range[0]
+    for k, each in enumerate(supports):
+        objective = partial(minus_log_posterior, support=each, labels=labels, **prior)
+        bounds = [(None, None)] * 3 + [beta_range]
+        best = minimize(objective, [0.0, 0.0, 0.0, 3.0], jac=True, bounds=bounds)
+        np.testing.assert_allclose([*found.alpha[k], found.beta[k]], best.x, atol=2e-3)
+        assert found.alpha[k].sum() == pytest.approx(0.0)
+
+
+def test_the_log_mass_of_intercepts_is_that_of_laplace():
+    rng = np.random.default_rng(7)
+    labels = np.repeat([0, 1], [30, 15])
+    prior = {"prior_sd": 1.0, "prior_beta": (0.0, 50.0)}
+    support = rng.dirichlet(np.ones(2), size=45) + 0.5 * np.eye(2)[labels]
+    found = maximize_intercepts(
+        support, labels, **prior, beta_range=(0.02, 300.0), start=(np.zeros(2), 3.0)
+    )
+    objective = partial(minus_log_posterior, support=support, labels=labels, **prior)
+    best = np.append(found.alpha, found.beta)
+    curvature = approx_fprime(best, lambda x: objective(x)[1], 1e-6)
+    expected = -objective(best)[0] - 0.5 * np.linalg.slogdet(curvature)[1]
+    np.testing.assert_allclose(found.log_mass, expected, rtol=1e-4)
+
+
+def test_classes_of_different_spread_are_told_apart_by_wide_kernels_and_intercepts():
+    rng = np.random.default_rng(0)
+    y = np.arange(900) % 2
+    X = rng.normal(size=(900, 20)) * (1 + y)[:, None]
+    model = NearfieldClassifier(random_state=0).fit(X[:300], y[:300])
+    analysis = QuadraticDiscriminantAnalysis().fit(X[:300], y[:300])
+    losses = [log_loss(y[300:], each.predict_proba(X[300:])) for each in (model, analysis)]
+    assert losses[0] < 1.5 * losses[1]
 
 
 def test_scales_far_from_the_points_are_no_obstacle(held_out):

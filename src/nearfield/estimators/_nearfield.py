@@ -84,8 +84,8 @@ class NearfieldClassifier(PosteriorMixin, ProbabilisticClassifier):
         averaging by their evidence, from path sampling. The evidence takes a learned metric as
         given, and so favours it; it costs seconds to minutes an estimator.
     fit_intercept : bool
-        Whether each estimator has class intercepts, fitted to its held-out labels. Not with more
-        than 2,000 points.
+        Whether each estimator has class intercepts, fitted to its held-out labels: for classes of
+        different sizes, or of different spread. Not with more than 2,000 points.
     class_weight : None, "balanced" or dict
         Factors of the weights of points, by class. ``"balanced"`` makes the classes weigh the
         same, and all points together as much as before. See the notes of

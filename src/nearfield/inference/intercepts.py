@@ -4,6 +4,8 @@ With alpha = 0 the field favours no class before neighbours are counted. Where t
 different sizes, intercepts fitted by pseudolikelihood make up for that.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -13,9 +15,12 @@ from nearfield.inference._engine import check_problem
 from nearfield.inference._priors import Priors
 from nearfield.inference.pseudolikelihood import pseudolikelihood_estimate
 
+Floats = NDArray[np.float64]
+
 _MAX_STEPS = 20
-_LONGEST_STEP = 3.0  # of any parameter
-_TOLERANCE = 1e-3  # of the last step, whose error is about its square
+_LONGEST_STEP = 6.0  # of any logit
+_TOLERANCE = 1e-3  # of a step, whose error is about its square
+_TINY = 1e-300
 
 
 def fit_external_field(
@@ -68,43 +73,44 @@ def fit_external_field(
     """
     checked, priors = check_problem(family, labels, priors, needs_joint=False)
     prior_sd = check_positive(prior_sd, "prior_sd")
+    below, middle, above = priors.beta.ppf([0.16, 0.5, 0.84])
+    lower, upper = priors.beta_range
+    beta_range = (max(lower, 0.0) if upper > 0.0 else lower), upper
     alpha = np.zeros(family.n_classes)
     for _ in range(check_whole(n_rounds, "n_rounds", minimum=1)):
         beta, scale = pseudolikelihood_estimate(family, checked, priors, alpha)
-        support = family.support(scale, checked)
-        alpha, _ = _fit_at_scale(
-            support, checked, priors, prior_sd, (alpha, beta), family.multiplicities
-        )
+        alpha = maximize_intercepts(
+            family.support(scale, checked),
+            checked,
+            prior_sd,
+            (middle, 0.5 * (above - below)),
+            beta_range,
+            (alpha, beta),
+            family.multiplicities,
+        ).alpha
     return alpha
 
 
-def _fit_at_scale(
-    support: NDArray[np.float64],
-    labels: NDArray[np.int64],
-    priors: Priors,
-    prior_sd: float,
-    start: tuple[NDArray[np.float64], float],
-    multiplicities: NDArray[np.float64] | None = None,
-) -> tuple[NDArray[np.float64], float]:
-    """Fit alpha and beta where the support is known."""
-    below, middle, above = priors.beta.ppf([0.16, 0.5, 0.84])
-    lower, upper = priors.beta_range
-    lower = max(lower, 0.0) if upper > 0.0 else lower
-    prior_beta = middle, 0.5 * (above - below)
-    return maximize_intercepts(
-        support, labels, prior_sd, prior_beta, (lower, upper), start, multiplicities
-    )
+class InterceptFit(NamedTuple):
+    """The most probable intercepts, which sum to zero, and beta; and the log mass around them.
+
+    With Laplace's approximation, and up to a constant: to compare supports by.
+    """
+
+    alpha: Floats
+    beta: Floats
+    log_mass: Floats
 
 
 def maximize_intercepts(
-    support: NDArray[np.float64],
+    support: Floats,
     labels: NDArray[np.int64],
     prior_sd: float,
     prior_beta: tuple[float, float],
     beta_range: tuple[float, float],
-    start: tuple[NDArray[np.float64], float],
-    multiplicities: NDArray[np.float64] | None = None,
-) -> tuple[NDArray[np.float64], float]:
+    start: tuple[Floats, float],
+    multiplicities: Floats | None = None,
+) -> InterceptFit:
     r"""Find the most probable intercepts and beta, given the support, by Newton's method.
 
     .. math:: \max_{\alpha, \beta} \sum_i s_i \log p(y_i \mid \alpha, \beta)
@@ -116,7 +122,8 @@ def maximize_intercepts(
 
     Parameters
     ----------
-    support : ndarray, shape (n, G)
+    support : ndarray, shape (..., n, G)
+        One, or several, each with its own intercepts and beta.
     labels : ndarray of int, shape (n,)
     prior_sd : float
         s.
@@ -128,46 +135,66 @@ def maximize_intercepts(
     multiplicities : ndarray, shape (n,), optional
         s_i, how often each label counts; once by default.
     """
-    n_points, n_classes = support.shape
+    *several, n_points, n_classes = support.shape
     counts = np.ones(n_points) if multiplicities is None else multiplicities
     means = np.append(np.zeros(n_classes), prior_beta[0])
     precisions = np.append(np.full(n_classes, prior_sd**-2), prior_beta[1] ** -2)
-    own_support = counts @ support[np.arange(n_points), labels]
-    observed = np.append(np.bincount(labels, counts, n_classes), own_support)
-    parameters = np.append(start[0], np.clip(start[1], *beta_range))
+    observed = np.empty((*several, n_classes + 1))
+    observed[..., :-1] = np.bincount(labels, counts, n_classes)
+    observed[..., -1] = support[..., np.arange(n_points), labels] @ counts
+    parameters = np.empty_like(observed)
+    parameters[..., :-1], parameters[..., -1] = start[0], np.clip(start[1], *beta_range)
+    units = np.ones_like(observed)  # what a step of one adds to a logit at most
+    units[..., -1] = np.ptp(support, axis=-1).max(axis=-1)
     for _ in range(_MAX_STEPS):
-        expected, curvature = _moments(support, counts, parameters)
+        expected, curvature, log_normalizers = _moments(support, counts, parameters)
         slope = observed - expected - precisions * (parameters - means)
-        curvature.flat[:: n_classes + 2] += precisions
-        bound = beta_range[int(slope[-1] > 0.0)]
-        n_free = n_classes + int(parameters[-1] != bound)  # beta stays where it may not go on
-        step = np.linalg.solve(curvature[:n_free, :n_free], slope[:n_free])
-        longest = max(float(np.abs(step).max()), 1e-300)
-        parameters[:n_free] += min(1.0, _LONGEST_STEP / longest) * step
-        parameters[-1] = np.clip(parameters[-1], *beta_range)
-        if longest < _TOLERANCE:
+        curvature += np.diag(precisions)
+        bound = np.where(slope[..., -1] > 0.0, beta_range[1], beta_range[0])
+        is_held = parameters[..., -1] == bound  # beta stays where it may not go on
+        curvature[is_held, -1, :-1] = curvature[is_held, :-1, -1] = slope[is_held, -1] = 0.0
+        step = np.linalg.solve(curvature, slope[..., None])[..., 0]
+        longest = np.maximum(np.abs(units * step).max(axis=-1), _TINY)
+        if longest.max() < _TOLERANCE:
             break
-    return parameters[:-1] - parameters[:-1].mean(), float(parameters[-1])
+        end = np.where(step[..., -1] > 0.0, beta_range[1], beta_range[0])
+        room = np.abs(end - parameters[..., -1]) / np.maximum(np.abs(step[..., -1]), _TINY)
+        share = np.minimum(np.where(is_held, 1.0, np.minimum(room, 1.0)), _LONGEST_STEP / longest)
+        parameters += share[..., None] * step
+        parameters[..., -1] = np.clip(parameters[..., -1], *beta_range)  # to the last digit
+    log_density = (observed * parameters).sum(axis=-1) - log_normalizers
+    log_density -= 0.5 * (precisions * (parameters - means) ** 2).sum(axis=-1)
+    alpha = parameters[..., :-1]
+    return InterceptFit(
+        alpha - alpha.mean(axis=-1, keepdims=True),
+        parameters[..., -1],
+        log_density - 0.5 * np.linalg.slogdet(curvature)[1],
+    )
 
 
-def _moments(
-    support: NDArray[np.float64], counts: NDArray[np.float64], parameters: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _moments(support: Floats, counts: Floats, parameters: Floats) -> tuple[Floats, Floats, Floats]:
     r"""Sum over the points the mean and the covariance of :math:`(1[y = g]_g, h_y)`.
 
     These are minus the slope of the log normalising constants in (alpha, beta), and their
-    curvature.
+    curvature. The sum of the constants comes last.
     """
-    logits = parameters[:-1] + parameters[-1] * support
-    p = np.exp(logits - logits.max(axis=1, keepdims=True))
-    p /= p.sum(axis=1, keepdims=True)
-    means = np.einsum("ig,ig->i", p, support)
+    p = parameters[..., None, :-1] + parameters[..., None, -1:] * support
+    top = p.max(axis=-1, keepdims=True)
+    np.exp(np.subtract(p, top, out=p), out=p)
+    total = p.sum(axis=-1, keepdims=True)
+    log_normalizers = (top + np.log(total))[..., 0] @ counts
+    p /= total
+    means = np.einsum("...ig,...ig->...i", p, support)
     counted = p * counts[:, None]
     weighted = counted * support
-    n_classes = support.shape[1]
-    expected, curvature = np.empty(n_classes + 1), np.empty((n_classes + 1, n_classes + 1))
-    expected[:-1], expected[-1] = counted.sum(axis=0), counts @ means
-    curvature[:-1, :-1] = np.diag(expected[:-1]) - p.T @ counted
-    curvature[-1, :-1] = curvature[:-1, -1] = weighted.sum(axis=0) - means @ counted
-    curvature[-1, -1] = np.vdot(weighted, support) - counts @ means**2
-    return expected, curvature
+    n_classes = support.shape[-1]
+    expected = np.empty_like(parameters)
+    expected[..., :-1], expected[..., -1] = counted.sum(axis=-2), means @ counts
+    curvature = np.empty((*expected.shape, n_classes + 1))
+    curvature[..., :-1, :-1] = -p.swapaxes(-1, -2) @ counted
+    curvature[..., range(n_classes), range(n_classes)] += expected[..., :-1]
+    across = weighted.sum(axis=-2) - (means[..., None, :] @ counted)[..., 0, :]
+    curvature[..., -1, :-1] = curvature[..., :-1, -1] = across
+    second = np.einsum("...ig,...ig->...", weighted, support)
+    curvature[..., -1, -1] = second - means**2 @ counts
+    return expected, curvature, log_normalizers

@@ -89,8 +89,8 @@ def infer_on_grid(
     """Integrate over (log beta, log sigma) on a grid placed where a scan found mass.
 
     An approximation: the midpoint rule with 9 x 5 nodes, whose error on a posterior with one mode
-    is at most a fifth of its standard deviation. The external field is the most probable one at
-    the best sigma of the scan.
+    is at most a fifth of its standard deviation. The scan has the most probable intercepts at each
+    sigma; the external field is that of its best one.
 
     Parameters
     ----------
@@ -110,14 +110,17 @@ def infer_on_grid(
     low, high = scale_range
     scan = _midpoints(np.log([low, min(high, prior.max_sigma)]), settings.n_scan_scales)
     scanned = supports(np.exp(scan))
-    log_masses, betas = _scan_betas(scanned, labels, prior.sd_beta, counts)
-    log_masses += scan  # sigma is uniform, log sigma is not
-    alpha, best = np.zeros(n_classes), int(np.argmax(log_masses))
     if prior.sd_alpha > 0.0:
-        prior_beta, start = (0.0, prior.sd_beta), (alpha, betas[best])
-        alpha, _ = maximize_intercepts(
-            scanned[best], labels, prior.sd_alpha, prior_beta, _BETA_RANGE, start, counts
+        start, prior_beta = (np.zeros(n_classes), 3.0), (0.0, prior.sd_beta)
+        found = maximize_intercepts(
+            scanned, labels, prior.sd_alpha, prior_beta, _BETA_RANGE, start, counts
         )
+        log_masses, alphas = found.log_mass, found.alpha
+    else:
+        log_masses = _scan_betas(scanned, labels, prior.sd_beta, counts)
+        alphas = np.zeros((len(scan), n_classes))
+    log_masses = log_masses + scan  # sigma is uniform, log sigma is not
+    alpha = alphas[np.argmax(log_masses)]
     ends = _heavy_range(scan, log_masses[None], settings.reach)[0]
     log_sigmas = _midpoints(ends, settings.n_scales)
     support = supports(np.exp(log_sigmas))
@@ -149,15 +152,14 @@ def average_posteriors(found: Sequence[HeldOutPosterior]) -> HeldOutPosterior:
 
 def _scan_betas(
     support: Floats, labels: NDArray[np.int64], sd_beta: float, counts: Floats
-) -> tuple[Floats, Floats]:
-    """Give the log mass around the best beta > 0 at each scale (Laplace), and these betas."""
-    log_masses, betas, beta = np.empty(len(support)), np.empty(len(support)), 3.0
+) -> Floats:
+    """Give the log mass around the best beta > 0 at each scale (Laplace)."""
+    log_masses, beta = np.empty(len(support)), 3.0
     for q in range(len(support)):
         beta, log_masses[q] = best_beta(
             support[q], labels, counts, sd_beta**-2, _BETA_RANGE[1], beta
         )
-        betas[q] = beta
-    return log_masses, betas
+    return log_masses
 
 
 class _BetaGrid(NamedTuple):
