@@ -61,6 +61,14 @@ def test_parquet_is_read(tmp_path):
     )
 
 
+def test_parquet_whose_notes_about_columns_are_damaged_is_refused(write):
+    buffer = io.BytesIO()
+    iris_table(5).to_parquet(buffer, index=False)
+    damaged = buffer.getvalue().replace(b"pandas_type", b"pandas_tope")
+    with pytest.raises(ValueError, match="damaged"):
+        read_table(write(damaged, "data.parquet"))
+
+
 def test_standard_input_is_read(monkeypatch):
     stdin = types.SimpleNamespace(buffer=io.BytesIO(gzip.compress(CSV.encode(), mtime=0)))
     monkeypatch.setattr(sys, "stdin", stdin)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 STREAM = "-"
 MAX_BYTES = 2_000_000_000
+_ANY_DAMAGE = (OSError, ValueError, LookupError, TypeError, AttributeError)  # metadata are JSON
 _PARQUET_MAGIC = b"PAR1"
 _OTHER_KINDS = {
     b"\xd0\xcf\x11\xe0": "an old Excel file (.xls)",
@@ -87,12 +88,12 @@ def _read_parquet(content: bytes, source: str, max_bytes: int) -> tuple[list[str
     try:
         file = parquet.ParquetFile(io.BytesIO(content))
         shape = file.metadata.num_rows, file.metadata.num_columns
-    except (OSError, ValueError) as error:
+    except _ANY_DAMAGE as error:
         raise _damaged_parquet(error, source) from error
     check_size(8 * shape[0] * shape[1], source, max_bytes)  # as numbers in memory
     try:
         frame = file.read().to_pandas().reset_index(drop=True)
-    except (OSError, ValueError) as error:
+    except _ANY_DAMAGE as error:
         raise _damaged_parquet(error, source) from error
     return [str(name).strip() for name in frame.columns], frame
 
