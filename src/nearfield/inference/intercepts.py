@@ -4,7 +4,7 @@ With alpha = 0 the field favours no class before neighbours are counted. Where t
 different sizes, intercepts fitted by pseudolikelihood make up for that.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,10 +17,10 @@ from nearfield.inference.pseudolikelihood import pseudolikelihood_estimate
 
 Floats = NDArray[np.float64]
 
-_MAX_STEPS = 20
+_MAX_STEPS = 30
 _LONGEST_STEP = 6.0  # of any logit
 _TOLERANCE = 1e-3  # of a step, whose error is about its square
-_TINY = 1e-300
+_ROUNDING = 1e-9  # of beta, beside an end of its range
 
 
 def fit_external_field(
@@ -135,41 +135,72 @@ def maximize_intercepts(
     multiplicities : ndarray, shape (n,), optional
         s_i, how often each label counts; once by default.
     """
-    *several, n_points, n_classes = support.shape
+    n_points, n_classes = support.shape[-2:]
     counts = np.ones(n_points) if multiplicities is None else multiplicities
     means = np.append(np.zeros(n_classes), prior_beta[0])
     precisions = np.append(np.full(n_classes, prior_sd**-2), prior_beta[1] ** -2)
-    observed = np.empty((*several, n_classes + 1))
+    observed = np.empty((*support.shape[:-2], n_classes + 1))
     observed[..., :-1] = np.bincount(labels, counts, n_classes)
     observed[..., -1] = support[..., np.arange(n_points), labels] @ counts
-    parameters = np.empty_like(observed)
-    parameters[..., :-1], parameters[..., -1] = start[0], np.clip(start[1], *beta_range)
+    trial = np.empty_like(observed)
+    trial[..., :-1], trial[..., -1] = start[0], np.clip(start[1], *beta_range)
     units = np.ones_like(observed)  # what a step of one adds to a logit at most
     units[..., -1] = np.ptp(support, axis=-1).max(axis=-1)
+    best = _Iterate(trial, np.full(trial.shape[:-1], -np.inf), 0.0, np.zeros_like(trial))
     for _ in range(_MAX_STEPS):
-        expected, curvature, log_normalizers = _moments(support, counts, parameters)
-        slope = observed - expected - precisions * (parameters - means)
-        curvature += np.diag(precisions)
-        bound = np.where(slope[..., -1] > 0.0, beta_range[1], beta_range[0])
-        is_held = parameters[..., -1] == bound  # beta stays where it may not go on
-        curvature[is_held, -1, :-1] = curvature[is_held, :-1, -1] = slope[is_held, -1] = 0.0
-        step = np.linalg.solve(curvature, slope[..., None])[..., 0]
-        longest = np.maximum(np.abs(units * step).max(axis=-1), _TINY)
-        if longest.max() < _TOLERANCE:
+        expected, curvature, log_normalizers = _moments(support, counts, trial)
+        away = precisions * (trial - means)
+        value = (observed * trial - 0.5 * away * (trial - means)).sum(axis=-1) - log_normalizers
+        slope = observed - expected - away
+        step = _newton_step(slope, curvature + np.diag(precisions), trial[..., -1], beta_range)
+        step /= np.maximum(np.abs(units * step).max(axis=-1, keepdims=True) / _LONGEST_STEP, 1.0)
+        log_determinant = np.linalg.slogdet(curvature + np.diag(precisions))[1]
+        best = best.or_better(_Iterate(trial, value, log_determinant, step))
+        if np.abs(units * best.step).max() < _TOLERANCE:
             break
-        end = np.where(step[..., -1] > 0.0, beta_range[1], beta_range[0])
-        room = np.abs(end - parameters[..., -1]) / np.maximum(np.abs(step[..., -1]), _TINY)
-        share = np.minimum(np.where(is_held, 1.0, np.minimum(room, 1.0)), _LONGEST_STEP / longest)
-        parameters += share[..., None] * step
-        parameters[..., -1] = np.clip(parameters[..., -1], *beta_range)  # to the last digit
-    log_density = (observed * parameters).sum(axis=-1) - log_normalizers
-    log_density -= 0.5 * (precisions * (parameters - means) ** 2).sum(axis=-1)
-    alpha = parameters[..., :-1]
+        trial = best.parameters + best.step
+        for end in beta_range:
+            trial[np.abs(trial[..., -1] - end) < _ROUNDING, -1] = end
+    alpha = best.parameters[..., :-1]
     return InterceptFit(
         alpha - alpha.mean(axis=-1, keepdims=True),
-        parameters[..., -1],
-        log_density - 0.5 * np.linalg.slogdet(curvature)[1],
+        best.parameters[..., -1],
+        best.value - 0.5 * best.log_determinant,
     )
+
+
+class _Iterate(NamedTuple):
+    """Where Newton's method is: the value there, the log determinant, and the step from there."""
+
+    parameters: Floats
+    value: Floats
+    log_determinant: Any
+    step: Floats
+
+    def or_better(self, trial: "_Iterate") -> "_Iterate":
+        """Take a trial where it is no worse; elsewhere stay, and step a quarter as far."""
+        is_better = trial.value >= self.value
+        wide = is_better[..., None]
+        return _Iterate(
+            np.where(wide, trial.parameters, self.parameters),
+            np.where(is_better, trial.value, self.value),
+            np.where(is_better, trial.log_determinant, self.log_determinant),
+            np.where(wide, trial.step, 0.25 * self.step),
+        )
+
+
+def _newton_step(
+    slope: Floats, curvature: Floats, beta: Floats, beta_range: tuple[float, float]
+) -> Floats:
+    """Solve for Newton's step; beta goes no further than its range, and the others with it."""
+    bound = np.where(slope[..., -1] > 0.0, beta_range[1], beta_range[0])
+    is_held = beta == bound
+    curvature, slope = curvature.copy(), slope.copy()
+    curvature[is_held, -1, :-1] = curvature[is_held, :-1, -1] = slope[is_held, -1] = 0.0
+    step = np.linalg.solve(curvature, slope[..., None])[..., 0]
+    end = np.where(step[..., -1] > 0.0, beta_range[1], beta_range[0])
+    room = np.abs(end - beta) / np.maximum(np.abs(step[..., -1]), 1e-300)
+    return np.asarray(step * np.where(is_held | (room > 1.0), 1.0, room)[..., None])
 
 
 def _moments(support: Floats, counts: Floats, parameters: Floats) -> tuple[Floats, Floats, Floats]:

@@ -48,12 +48,13 @@ class HeldOutPosterior(NamedTuple):
 
     `log_densities`, shape (n,), are of the own labels, with the parameters inferred from the
     others: the harmonic mean over the posterior, which takes a label's own part out. The external
-    field, shape (G,), was fitted or is zero.
+    field, shape (G,), was fitted or is zero. `log_sigmas` are those of the grid.
     """
 
     posterior: Posterior
     log_densities: Floats
     external_field: Floats
+    log_sigmas: Floats
 
 
 class HeldOutPrior(NamedTuple):
@@ -85,12 +86,13 @@ def infer_on_grid(
     scale_range: tuple[float, float],
     multiplicities: Floats | None = None,
     settings: GridSettings | None = None,
+    like: HeldOutPosterior | None = None,
 ) -> HeldOutPosterior:
     """Integrate over (log beta, log sigma) on a grid placed where a scan found mass.
 
     An approximation: the midpoint rule with 9 x 5 nodes, whose error on a posterior with one mode
     is at most a fifth of its standard deviation. The scan has the most probable intercepts at each
-    sigma; the external field is that of its best one.
+    sigma; the external field is that of the best sigma of the grid.
 
     Parameters
     ----------
@@ -104,26 +106,23 @@ def infer_on_grid(
     multiplicities : ndarray, shape (n,), optional
         How often each label counts; once by default.
     settings : GridSettings, optional
+    like : HeldOutPosterior, optional
+        Of another draw of folds, whose sigmas and external field are to be taken: the posterior may
+        have several modes, and averages are within one.
     """
     settings = settings or GridSettings()
     counts = np.ones(len(labels)) if multiplicities is None else multiplicities
-    low, high = scale_range
-    scan = _midpoints(np.log([low, min(high, prior.max_sigma)]), settings.n_scan_scales)
-    scanned = supports(np.exp(scan))
-    if prior.sd_alpha > 0.0:
-        start, prior_beta = (np.zeros(n_classes), 3.0), (0.0, prior.sd_beta)
-        found = maximize_intercepts(
-            scanned, labels, prior.sd_alpha, prior_beta, _BETA_RANGE, start, counts
-        )
-        log_masses, alphas = found.log_mass, found.alpha
+    if like is None:
+        low, high = scale_range
+        scan = _midpoints(np.log([low, min(high, prior.max_sigma)]), settings.n_scan_scales)
+        log_masses, _ = _profile(supports(np.exp(scan)), scan, labels, prior, counts)
+        ends = _heavy_range(scan, log_masses[None], settings.reach)[0]
+        log_sigmas = _midpoints(ends, settings.n_scales)
+        support = supports(np.exp(log_sigmas))
+        _, alpha = _profile(support, log_sigmas, labels, prior, counts)
     else:
-        log_masses = _scan_betas(scanned, labels, prior.sd_beta, counts)
-        alphas = np.zeros((len(scan), n_classes))
-    log_masses = log_masses + scan  # sigma is uniform, log sigma is not
-    alpha = alphas[np.argmax(log_masses)]
-    ends = _heavy_range(scan, log_masses[None], settings.reach)[0]
-    log_sigmas = _midpoints(ends, settings.n_scales)
-    support = supports(np.exp(log_sigmas))
+        log_sigmas, alpha = like.log_sigmas, like.external_field
+        support = supports(np.exp(log_sigmas))
     grid = _BetaGrid.around(support, labels, alpha, prior.sd_beta, counts, settings)
     log_terms = log_conditionals(support, labels, alpha, grid.betas)
     log_cell = np.log(grid.steps * (log_sigmas[1] - log_sigmas[0]))[:, None]
@@ -132,7 +131,7 @@ def infer_on_grid(
 
 
 def average_posteriors(found: Sequence[HeldOutPosterior]) -> HeldOutPosterior:
-    """Average over several draws of folds: a mixture of posteriors, and all their densities."""
+    """Average over several draws of folds, alike: a mixture of posteriors, all their densities."""
     if len(found) == 1:
         return found[0]
     posteriors = [each.posterior for each in found]
@@ -146,8 +145,31 @@ def average_posteriors(found: Sequence[HeldOutPosterior]) -> HeldOutPosterior:
     return HeldOutPosterior(
         posterior,
         np.concatenate([each.log_densities for each in found]),
-        np.mean([each.external_field for each in found], axis=0),
+        found[0].external_field,
+        found[0].log_sigmas,
     )
+
+
+def _profile(
+    support: Floats,
+    log_sigmas: Floats,
+    labels: NDArray[np.int64],
+    prior: HeldOutPrior,
+    counts: Floats,
+) -> tuple[Floats, Floats]:
+    """Give the log mass around the best intercepts and beta at each sigma, and the best of all.
+
+    By Laplace's approximation, up to a constant: shapes (n_sigmas,) and (G,).
+    """
+    start = np.zeros(support.shape[-1]), 3.0
+    if prior.sd_alpha == 0.0:
+        return _scan_betas(support, labels, prior.sd_beta, counts) + log_sigmas, start[0]
+    prior_beta = 0.0, prior.sd_beta
+    found = maximize_intercepts(
+        support, labels, prior.sd_alpha, prior_beta, _BETA_RANGE, start, counts
+    )
+    log_masses = found.log_mass + log_sigmas  # sigma is uniform, log sigma is not
+    return log_masses, found.alpha[np.argmax(log_masses)]
 
 
 def _scan_betas(
@@ -214,7 +236,7 @@ def _summarize(
         "sigma",
         log_evidence=log_evidence,
     )
-    return HeldOutPosterior(posterior, log_densities, alpha)
+    return HeldOutPosterior(posterior, log_densities, alpha, log_sigmas)
 
 
 def _means_without_own(log_terms: Floats, weights: Floats, counts: Floats) -> Floats:

@@ -148,6 +148,7 @@ class HeldOutField:
         prior: HeldOutPrior,
         scale_range: tuple[float, float],
         settings: GridSettings | None = None,
+        like: HeldOutPosterior | None = None,
     ) -> HeldOutPosterior:
         """Integrate over beta and sigma: see `infer_on_grid`."""
         return infer_on_grid(
@@ -158,4 +159,5 @@ class HeldOutField:
             scale_range,
             self.multiplicities,
             settings,
+            like,
         )
