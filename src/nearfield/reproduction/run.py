@@ -74,13 +74,13 @@ def _run(name: str, part: Part, units: list[Unit], settings: Settings) -> Sectio
     results: Results = []
     n_written, written_at = 0, -_SECONDS_BETWEEN
 
-    def build(pairs: Results) -> Section:
-        section = part.build(pairs, settings)
-        _write(section, settings, pairs)
-        return section
-
     def done() -> Results:
         return [pair for pair in results if waiting[pair[0].group] == 0]
+
+    def write() -> Section:
+        section = part.build(done(), settings)
+        _write(section, settings, done())
+        return section
 
     try:
         for unit, result in watched(run_units(units, store, settings.n_jobs), units, name):
@@ -88,13 +88,13 @@ def _run(name: str, part: Part, units: list[Unit], settings: Settings) -> Sectio
             waiting[unit.group] -= 1
             is_due = time.monotonic() - written_at >= _SECONDS_BETWEEN
             if waiting[unit.group] == 0 and is_due and len(results) < len(units):
-                build(done())
+                write()
                 n_written, written_at = len(done()), time.monotonic()
     except BaseException:  # most likely Ctrl-C
         if len(done()) > n_written:
-            build(done())
+            write()
         raise
-    return build(results)
+    return write()
 
 
 def _write(section: Section, settings: Settings, results: Results) -> None:

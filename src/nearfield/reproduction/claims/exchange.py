@@ -5,7 +5,7 @@ Its mixing is compared with that of the auxiliary variable method, which it repl
 
 import warnings
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,10 +19,6 @@ from nearfield.reproduction.problems import DataHome, load, split, stream
 from nearfield.reproduction.report import Figure, Table
 from nearfield.reproduction.settings import Settings
 from nearfield.runs import Result, Results, Unit
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as MatplotlibFigure
 
 TITLE = "The exchange algorithm"
 QUOTE = (
@@ -156,7 +152,7 @@ def _collect(results: Results) -> pd.DataFrame:
     return frame.assign(ratio=frame["ess_exchange"] / frame["ess_auxiliary"])
 
 
-def _draw(data: pd.DataFrame, results: Results) -> "MatplotlibFigure":
+def _draw(data: pd.DataFrame, results: Results) -> Any:
     figure, (left, right) = new_figure(9.5, 4.2, ncols=2)
     _draw_effective_draws(left, data)
     first = data.iloc[0]
@@ -172,7 +168,7 @@ def _draw(data: pd.DataFrame, results: Results) -> "MatplotlibFigure":
     return figure
 
 
-def _draw_effective_draws(ax: "Axes", data: pd.DataFrame) -> None:
+def _draw_effective_draws(ax: Any, data: pd.DataFrame) -> None:
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
     sizes = data[["ess_auxiliary", "ess_exchange"]].clip(lower=0.1)  # zero: a chain that stood

@@ -1,6 +1,6 @@
 """Claim: as beta grows, the modal class of the neighbourhood gets probability one."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,9 +14,6 @@ from nearfield.reproduction.problems import split, stream
 from nearfield.reproduction.report import Figure, Table
 from nearfield.reproduction.settings import Settings
 from nearfield.runs import Result, Results, Unit
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as MatplotlibFigure
 
 TITLE = "The limit of a large beta"
 QUOTE = "In the limit as β → ∞, the modal class label in the neighbourhood set has probability 1."
@@ -110,7 +107,7 @@ def _record(method: str, predictive: str, probabilities: np.ndarray) -> dict[str
     }
 
 
-def _draw(curves: dict[str, np.ndarray]) -> "MatplotlibFigure":
+def _draw(curves: dict[str, np.ndarray]) -> Any:
     figure, axes = new_figure(9.5, 3.4, ncols=3, sharey=True)
     for ax, method in zip(axes, KERNELS, strict=True):
         ax.plot(BETAS, curves[method], color=COLOURS[method], lw=0.4, alpha=0.35)

@@ -4,7 +4,7 @@ Two experiments on the petals of iris. A training point of another class is plac
 point and moved away. Then the test point itself is moved away from all training points.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,9 +17,6 @@ from nearfield.reproduction.problems import Problem, petals, split, stream
 from nearfield.reproduction.report import Figure, Table
 from nearfield.reproduction.settings import Settings
 from nearfield.runs import Result, Results, Unit
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as MatplotlibFigure
 
 TITLE = "Outliers"
 QUOTE = (
@@ -134,7 +131,7 @@ def _record(method: str, result: Result) -> dict[str, Any]:
     }
 
 
-def _draw(found: dict[str, Result]) -> "MatplotlibFigure":
+def _draw(found: dict[str, Result]) -> Any:
     figure, (left, right) = new_figure(9.5, 4.0, ncols=2, sharey=True)
     for method, line in zip(METHODS, ("-", "--", "-.", ":"), strict=True):
         style = {"color": COLOURS[method], "ls": line, "lw": 2.0}

@@ -1,6 +1,6 @@
 """Claim: the posterior shows where allocation is uncertain."""
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,9 +14,6 @@ from nearfield.reproduction.problems import load, petals, split, stream
 from nearfield.reproduction.report import Figure, Table
 from nearfield.reproduction.settings import Settings
 from nearfield.runs import Result, Results, Unit
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as MatplotlibFigure
 
 TITLE = "Where allocation is uncertain"
 QUOTE = (
@@ -101,7 +98,7 @@ def judge(results: Results, settings: Settings) -> Finding:
     return Finding(verdict(float(is_ordered.mean())), summary, [table, drawing])
 
 
-def _draw(entropy_map: Result) -> "MatplotlibFigure":
+def _draw(entropy_map: Result) -> Any:
     iris = load("iris")
     figure, ax = new_figure(7.0, 5.0)
     mesh = ax.pcolormesh(
