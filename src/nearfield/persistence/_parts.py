@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -49,37 +50,35 @@ class Transformer:
         self.kind, self.fitted = kind, Record(fitted, dict)
 
     def pack(self, value: Any, writer: Writer) -> Any:
-        """Say its settings and what was fitted."""
-        settings = value.get_params(deep=False)
-        return {
-            "settings": {name: Settings().pack(item, writer) for name, item in settings.items()},
-            "fitted": self.fitted.pack(value, writer),
-        }
+        return pack_settings(value, writer) | {"fitted": self.fitted.pack(value, writer)}
 
     def unpack(self, plain: Any, reader: Reader) -> Any:
-        """Make it, and set what was fitted."""
-        ask(isinstance(plain, dict) and set(plain) == {"settings", "fitted"}, "no transformer")
-        estimator = self.kind(**unpack_settings(self.kind, plain["settings"], reader))
+        estimator = unpack_settings(self.kind, plain, reader)
         for name, value in self.fitted.unpack(plain["fitted"], reader).items():
             if value is not None:
                 setattr(estimator, name, value)
         return estimator
 
 
-def unpack_settings(kind: type, plain: Any, reader: Reader) -> dict[str, Any]:
-    """Read the arguments of a class."""
-    ask(isinstance(plain, dict), "no settings")
-    check_arguments(kind, plain)
-    return {name: Settings().unpack(value, reader) for name, value in plain.items()}
+def pack_settings(value: Any, writer: Writer) -> dict[str, Any]:
+    """Say the arguments that an estimator was made with."""
+    settings = value.get_params(deep=False)
+    return {"settings": {name: Settings().pack(item, writer) for name, item in settings.items()}}
+
+
+def unpack_settings(kind: type, plain: Any, reader: Reader) -> Any:
+    """Make an estimator, not yet fitted, of a record of its settings and of what was fitted."""
+    ask(isinstance(plain, dict) and set(plain) == {"settings", "fitted"}, "no estimator")
+    ask(isinstance(plain["settings"], dict), "no settings")
+    check_arguments(kind, plain["settings"])
+    settings = plain["settings"].items()
+    return kind(**{name: Settings().unpack(value, reader) for name, value in settings})
 
 
 # Transforms of features
 
 N_FEATURES = Number(1, 2**31, is_whole=True, length="f")
-_CONSTANT: dict[str, Any] = {
-    "least": 0.0,
-    "has_infinities": True,
-}  # a constant feature has an infinite scale
+_SCALE = Array(("f",), 0.0, has_infinities=True)  # that of a constant feature is infinite
 
 POWER_TRANSFORM = Transformer(
     PowerTransform,
@@ -87,9 +86,9 @@ POWER_TRANSFORM = Transformer(
         "n_features_in_": N_FEATURES,
         "powers_": Array(("f",), -10.0, 10.0),
         "mean_": Array(("f",)),
-        "scale_": Array(("f",), **_CONSTANT),
+        "scale_": _SCALE,
         "new_mean_": Array(("f",)),
-        "new_scale_": Array(("f",), **_CONSTANT),
+        "new_scale_": _SCALE,
     },
 )
 
@@ -146,7 +145,6 @@ class Encoder:
     """The encoder of tables, or null; it sets e, the number of columns that the points have."""
 
     def pack(self, value: Any, writer: Writer) -> Any:
-        """Say how each column becomes points."""
         if value is None:
             return None
         return {
@@ -221,7 +219,6 @@ class Space:
     )
 
     def pack(self, value: Any, writer: Writer) -> Any:
-        """Say how features become points, and the points."""
         return self._record.pack(value, writer) | {"points": self._pack_points(value, writer)}
 
     def unpack(self, plain: Any, reader: Reader) -> Any:
@@ -246,17 +243,11 @@ class Space:
     def _pack_points(self, space: Any, writer: Writer) -> Any:
         points = space.points
         if sp.issparse(points):
-            parts = {
-                "shape": points.shape,
-                "data": points.data,
-                "indices": points.indices,
-                "indptr": points.indptr,
-            }
-            return {"sparse": {n: c.pack(parts[n], writer) for n, c in _SPARSE.fields.items()}}
-        base = writer.standardized.get(standardization_key(space))
-        if space.learner is None or base is None:
-            return {"dense": writer.add(np.asarray(points, dtype=np.float64))}
-        if np.array_equal(space.learner.place(base), points):
+            return {"sparse": _SPARSE.pack(points, writer)}
+        base = None
+        if space.learner is not None:
+            base = writer.standardized.get(standardization_key(space))
+        if base is not None and np.array_equal(space.learner.place(base), points):
             return {"placed": writer.add(base)}
         return {"dense": writer.add(np.asarray(points, dtype=np.float64))}
 
@@ -309,14 +300,14 @@ def _to_csr(parts: dict[str, Any]) -> Any:
 
 # The posterior and its priors
 
-PRIORS = Record({"beta": Settings(), "scale": Settings()}, lambda beta, scale: _priors(beta, scale))
-
 
 def _priors(beta: Any, scale: Any) -> Priors:
     for prior in (beta, scale):
         ask(hasattr(prior, "ppf") and bool(np.isfinite(prior.ppf(0.5))), "no distribution")
     return Priors(beta, scale)
 
+
+PRIORS = Record({"beta": Settings(), "scale": Settings()}, _priors)
 
 _BETAS, _SCALES = (-_LARGEST_BETA, _LARGEST_BETA), (1e-300, LARGEST)
 _SCALE_NAME = Text(("sigma", "k"))
@@ -351,7 +342,6 @@ class PosteriorState:
     """A posterior: nodes with weights, or draws."""
 
     def pack(self, value: Any, writer: Writer) -> Any:
-        """Say which, and its arrays."""
         record = _DRAWS if value.is_draws else _NODES
         return {"draws" if value.is_draws else "nodes": record.pack(value, writer)}
 
@@ -387,53 +377,34 @@ _GRAPH = Record(
     },
     dict,
 )
-_FAMILIES: dict[type, tuple[str, Record]] = {
-    MeasuredFamily: (
-        "points",
-        Record(
-            {
-                "kernel": Text(tuple(KERNELS)),
-                "n_classes": _N_CLASSES,
-                "external_field": _INTERCEPTS,
-            },
-            dict,
-        ),
-    ),
-    DistanceFamily: (
-        "distances",
-        Record(
-            {
-                "distances": Array(("n", "n"), 0.0, _REACH),
-                "kernel": Text(tuple(KERNELS)),
-                "n_classes": _N_CLASSES,
-                "external_field": _INTERCEPTS,
-            },
-            dict,
-        ),
-    ),
-    NeighborFamily: (
-        "graph",
-        Record(
-            {
-                "kernel": Text(("uniform", *KERNELS)),
-                "n_classes": _N_CLASSES,
-                "is_directed": Flag(),
-                "longest": Number(0.0),
-                "external_field": _INTERCEPTS,
-            },
-            dict,
-        ),
-    ),
+_KERNEL_FIELD: dict[str, Codec] = {
+    "kernel": Text(tuple(KERNELS)),
+    "n_classes": _N_CLASSES,
+    "external_field": _INTERCEPTS,
 }
-_KINDS = {name: (kind, record) for kind, (name, record) in _FAMILIES.items()}
+_GRAPH_FIELD: dict[str, Codec] = {
+    "kernel": Text(("uniform", *KERNELS)),
+    "n_classes": _N_CLASSES,
+    "is_directed": Flag(),
+    "longest": Number(0.0),
+    "external_field": _INTERCEPTS,
+}
+_FAMILIES: dict[str, tuple[type, Record]] = {
+    "points": (MeasuredFamily, Record(_KERNEL_FIELD, dict)),
+    "distances": (
+        DistanceFamily,
+        Record({"distances": Array(("n", "n"), 0.0, _REACH)} | _KERNEL_FIELD, dict),
+    ),
+    "graph": (NeighborFamily, Record(_GRAPH_FIELD, dict)),
+}
 
 
 def pack_family(family: Any, space: Any, writer: Writer) -> Any:
     """Say what a family is made of, without what follows from the training points."""
-    if type(family) not in _FAMILIES or callable(family.kernel):
+    name = next((name for name, (kind, _) in _FAMILIES.items() if type(family) is kind), None)
+    if name is None or callable(family.kernel):
         raise TypeError("Expected a kernel by name; got a function. Give kernels by name.")
-    name, record = _FAMILIES[type(family)]
-    packed = record.pack(family, writer)
+    packed = _FAMILIES[name][1].pack(family, writer)
     if family.multiplicities is not None:
         packed["multiplicities"] = writer.add(family.multiplicities)
     if name == "graph":
@@ -453,9 +424,9 @@ def unpack_family(plain: Any, space: Any, search: str, reader: Reader) -> Any:
         How the neighbours are found, if the graph is not in the file.
     reader : Reader
     """
-    ask(isinstance(plain, dict) and len(plain) == 1 and set(plain) <= set(_KINDS), "no family")
+    ask(isinstance(plain, dict) and len(plain) == 1 and set(plain) <= set(_FAMILIES), "no family")
     ((name, content),) = plain.items()
-    kind, record = _KINDS[name]
+    kind, record = _FAMILIES[name]
     ask(isinstance(content, dict), "no family")
     parts = ("graph", "multiplicities")  # a file of points without weights has none of the latter
     fields = record.unpack({n: v for n, v in content.items() if n not in parts}, reader)
@@ -473,20 +444,13 @@ def unpack_family(plain: Any, space: Any, search: str, reader: Reader) -> Any:
     return kind(graph=_make_graph(graph, space, search, fields["is_directed"], reader), **fields)
 
 
-class _Kept:
-    """What a file holds of a graph."""
-
-    def __init__(self, graph: Any, has_rows: bool, has_distances: bool) -> None:
-        self.n_neighbors = graph.n_neighbors
-        self.rows = graph.rows if has_rows else None
-        self.distances = graph.distances if has_distances else None
-
-
-def _kept_graph(graph: Any, space: Any) -> _Kept:
+def _kept_graph(graph: Any, space: Any) -> SimpleNamespace:
     """Leave out distances that can be measured again, and rows that take more than the points."""
-    if graph.n_points != space.n_points or space.power is None:
-        return _Kept(graph, has_rows=True, has_distances=True)
-    return _Kept(graph, graph.rows.nbytes <= 2 * space.points.nbytes, has_distances=False)
+    rows, distances = graph.rows, graph.distances
+    if graph.n_points == space.n_points and space.power is not None:
+        distances = None
+        rows = rows if rows.nbytes <= 2 * space.points.nbytes else None
+    return SimpleNamespace(rows=rows, distances=distances, n_neighbors=graph.n_neighbors)
 
 
 def _make_graph(
