@@ -98,8 +98,7 @@ def evaluate(
     check_takes_weights(model, weight)
     frame = read_table(data, sheet=sheet, max_bytes=_options.to_bytes(max_size))
     drops_missing = missing is _options.Missing.DROP
-    columns = ignore or [], feature or [], categorical or []
-    roles = Roles(target, id, groups, *columns, drops_missing, weight)
+    roles = Roles(target, id, groups, weight, ignore, feature, categorical, drops_missing)
     training = training_data(frame, roles)
     split = _folds(training.target, training.groups, folds, seed)
     methods |= _peers(training.features, split.labels, seed, is_knn=model is Model.KNN)

@@ -8,7 +8,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from nearfield.report.results import DataSummary
-from nearfield.spectra.axis import feature_axis
 
 _TINY = 10  # samples of a class; fewer say little about its sensitivity
 _N_NAMED = 5
@@ -42,7 +41,6 @@ def describe_data(
         int(features.isna().to_numpy().sum()),
         counts,
         tuple(warnings),
-        feature_axis(features.columns),
     )
 
 

@@ -10,8 +10,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import StandardScaler
 
 from nearfield.datasets import stratified_split
+from nearfield.estimators import KNeighborsClassifierCV
+from nearfield.inference import Pseudolikelihood
 from nearfield.reproduction import errors
 from nearfield.reproduction.experiment import distance_model, fit_quietly
 from nearfield.reproduction.paper import ERRORS, TITLES
@@ -53,9 +57,6 @@ def run_reading(
 
 
 def _model(name: str, method: str) -> Any:
-    from nearfield.estimators import KNeighborsClassifierCV
-    from nearfield.inference import Pseudolikelihood
-
     if method == "k-nn":
         return KNeighborsClassifierCV(standardize=False)
     model = distance_model(name, method, "pseudolikelihood", "cut", 0)
@@ -75,9 +76,6 @@ def draw(name: str, how: str, share: float, seed: list[int]) -> Problem:
 
 def transform(problem: Problem, features: str) -> Problem:
     """Transform the features, fitted to the training set."""
-    from sklearn.decomposition import PCA
-    from sklearn.preprocessing import StandardScaler
-
     if features == "raw":
         return problem
     scaler = StandardScaler() if features == "standardised" else PCA(whiten=True)

@@ -9,7 +9,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.preprocessing import StandardScaler
 
+from nearfield.distances import distance_matrix
+from nearfield.field import DistanceFamily
+from nearfield.inference import AuxiliaryVariable, Exchange, Priors
 from nearfield.reproduction import errors
 from nearfield.reproduction.claims.findings import Finding, verdict
 from nearfield.reproduction.experiment import beta_prior, sigma_prior
@@ -27,7 +31,7 @@ QUOTE = (
     "exchange algorithm which avoids this choice or adaptation and has very good mixing properties."
 )
 PLACE = "Sections 5.2 and 6"
-ENGINES = {"exchange": "Exchange", "auxiliary variable": "AuxiliaryVariable"}
+ENGINES = {"exchange": Exchange, "auxiliary variable": AuxiliaryVariable}
 USUAL_ACCEPTANCE = (0.15, 0.40)
 _N_TRACE = 600
 
@@ -62,20 +66,12 @@ def run_chain(
     data_home: DataHome = None,
 ) -> Result:
     """Run two chains on the first split; measure acceptance and effective sample sizes."""
-    from sklearn.preprocessing import StandardScaler
-
-    from nearfield import inference
-    from nearfield.distances import distance_matrix
-    from nearfield.field import DistanceFamily
-
     problem = split(name, 0, seed, data_home)
     points = StandardScaler().fit_transform(problem.train_features)
     n_classes = int(problem.train_labels.max()) + 1
     family = DistanceFamily(distance_matrix(points), KERNELS[method], n_classes)
-    settings = getattr(inference, ENGINES[engine])(
-        n_draws=n_draws, n_burn=n_burn, n_sweeps=n_sweeps, n_chains=2
-    )
-    priors = inference.Priors(beta_prior("cut"), sigma_prior(name))
+    settings = ENGINES[engine](n_draws=n_draws, n_burn=n_burn, n_sweeps=n_sweeps, n_chains=2)
+    priors = Priors(beta_prior("cut"), sigma_prior(name))
     rng = np.random.default_rng(stream(seed, name, method, engine))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # poor mixing is what is measured

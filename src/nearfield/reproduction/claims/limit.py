@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from nearfield.inference import Posterior
+from nearfield.prediction import Predictor
 from nearfield.reproduction.claims.findings import Finding, verdict
 from nearfield.reproduction.experiment import distance_model, fit_quietly
 from nearfield.reproduction.figures import COLOURS, new_figure
@@ -32,9 +34,6 @@ def run_limit(method: str, seed: int) -> Result:
 
     sigma is its posterior mean; the modal class has the largest weight among the neighbours.
     """
-    from nearfield.inference import Posterior
-    from nearfield.prediction import Predictor
-
     problem = split("wine", 0, seed)
     model = distance_model("wine", method, "pseudolikelihood", "cut", stream(seed, "limit"))
     fit_quietly(model, problem)

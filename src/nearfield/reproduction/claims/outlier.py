@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.preprocessing import StandardScaler
 
+from nearfield.estimators import KNeighborsClassifierCV
 from nearfield.reproduction.claims.findings import FAILS, HOLDS, IN_PART, Finding
 from nearfield.reproduction.experiment import distance_model, fit_quietly
 from nearfield.reproduction.figures import COLOURS, new_figure
@@ -40,8 +42,6 @@ def make_units(settings: Settings) -> list[Unit]:
 
 def run_outlier(method: str, seed: int, n_distances: int) -> Result:
     """Follow the probabilities of a test point as the intruder, then the point itself, moves."""
-    from sklearn.preprocessing import StandardScaler
-
     problem = petals(split("iris", 0, seed))
     train = StandardScaler().fit_transform(problem.train_features)
     labels = problem.train_labels
@@ -64,8 +64,6 @@ def run_outlier(method: str, seed: int, n_distances: int) -> Result:
 
 
 def _fit(method: str, features: np.ndarray, labels: np.ndarray, seed: int) -> Any:
-    from nearfield.estimators import KNeighborsClassifierCV
-
     if method == "k-nn":
         return KNeighborsClassifierCV(standardize=False).fit(features, labels)
     model = distance_model("iris", method, "pseudolikelihood", "cut", stream(seed, "outlier"))
