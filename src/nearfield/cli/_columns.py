@@ -157,11 +157,12 @@ def usable_rows(features: "pd.DataFrame", *, drops_missing: bool) -> "pd.DataFra
             lost = features.index[~is_complete]
             note(f"left out {counted(len(lost), 'row')} with missing values ({numbered(lost)}).")
         features = features[is_complete]
-    _refuse_places(features.select_dtypes("number").isin([np.inf, -np.inf]), "infinite")
+    _refuse_infinite(features)
     return features
 
 
-def _refuse_places(flags: "pd.DataFrame", kind: str) -> None:
+def _refuse_infinite(features: "pd.DataFrame") -> None:
+    flags = features.select_dtypes("number").isin([np.inf, -np.inf])
     rows, columns = np.nonzero(flags.to_numpy())
     if len(rows) == 0:
         return
@@ -171,7 +172,7 @@ def _refuse_places(flags: "pd.DataFrame", kind: str) -> None:
     ]
     more = f"; and {len(rows) - _N_SHOWN:,} more" if len(rows) > _N_SHOWN else ""
     raise ValueError(
-        f"Expected a finite value everywhere; {kind} in {'; '.join(places)}{more} (row 1 is the "
+        f"Expected a finite value everywhere; infinite in {'; '.join(places)}{more} (row 1 is the "
         "first below the header). Mend them, or leave out such a column (--ignore)."
     )
 

@@ -10,14 +10,7 @@ import typer
 from nearfield.cli import _options
 from nearfield.cli._columns import Roles, Training, training_data
 from nearfield.cli._json import to_json
-from nearfield.cli._models import (
-    DEFAULT_MODEL,
-    Settings,
-    check_takes_weights,
-    classifier,
-    fit_options,
-    simple_settings,
-)
+from nearfield.cli._models import DEFAULT_MODEL, Settings, classifier, fit_options, simple_settings
 from nearfield.cli._progress import progress
 from nearfield.cli._run import one_line_errors, result_on_stdout
 from nearfield.cli._tables import STREAM, read_table, source_name
@@ -60,9 +53,9 @@ def fit(
     """
     from nearfield.persistence import to_bytes
 
-    settings = Settings(model, metric, inference, seed, jobs, spectra, is_watched=True)
+    is_weighted = weight is not None
+    settings = Settings(model, metric, inference, seed, jobs, spectra, is_weighted, is_watched=True)
     final = classifier(settings)
-    check_takes_weights(model, weight)
     check_output(out, [data], _is_model, "a model", force=force)
     frame = read_table(data, sheet=sheet, max_bytes=_options.to_bytes(max_size))
     drops_missing = missing is _options.Missing.DROP

@@ -1,7 +1,8 @@
 """Fitted models in files: plain arrays and names, checked before anything uses them.
 
 ``docs/file_format.md`` describes the format. `_schema` has the codecs, `_settings` the arguments of
-estimators, `_parts` what fitted estimators are made of, and `_estimators` the estimators.
+estimators, `_spaces` and `_fields` what fitted estimators are made of, and `_estimators` the
+estimators.
 """
 
 import os

@@ -20,21 +20,7 @@ from nearfield.estimators import (
     ProbabilisticKNeighborsClassifier,
     spectra_views,
 )
-from nearfield.persistence._parts import (
-    ENCODER,
-    N_FEATURES,
-    POSTERIOR,
-    POWER_TRANSFORM,
-    PRIORS,
-    SPACE,
-    Transformer,
-    check_inputs,
-    pack_family,
-    pack_settings,
-    standardization_key,
-    unpack_family,
-    unpack_settings,
-)
+from nearfield.persistence._fields import POSTERIOR, PRIORS, pack_family, unpack_family
 from nearfield.persistence._schema import (
     Array,
     Codec,
@@ -48,6 +34,15 @@ from nearfield.persistence._schema import (
     Text,
     Writer,
     ask,
+)
+from nearfield.persistence._settings import Transformer, pack_settings, unpack_settings
+from nearfield.persistence._spaces import (
+    ENCODER,
+    N_FEATURES,
+    POWER_TRANSFORM,
+    SPACE,
+    check_inputs,
+    standardization_key,
 )
 from nearfield.spectra import (
     MultiplicativeScatterCorrection,

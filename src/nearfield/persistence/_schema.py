@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LARGEST = float(np.finfo(np.float64).max)
+REACH = 1e150  # the square of a larger number is none
 
 
 class UnfitValueError(ValueError):
@@ -215,18 +216,14 @@ class Record:
         }
 
     def unpack(self, plain: Any, reader: Reader) -> Any:
-        return self.make(**self.unpack_fields(plain, reader))
-
-    def unpack_fields(self, plain: Any, reader: Reader) -> dict[str, Any]:
-        """Check each attribute."""
         ask(isinstance(plain, dict), "no record")
         plain = dict.fromkeys(name.strip("_") for name in self.later) | plain
         missing = {name.strip("_") for name in self.fields} ^ set(plain)
         ask(not missing, f"names that are missing or unknown: {sorted(missing)}")
-        return {
-            name: codec.unpack(plain[name.strip("_")], reader)
-            for name, codec in self.fields.items()
-        }
+        fields = self.fields.items()
+        return self.make(
+            **{name: codec.unpack(plain[name.strip("_")], reader) for name, codec in fields}
+        )
 
 
 @dataclass(frozen=True)

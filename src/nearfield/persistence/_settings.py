@@ -1,8 +1,12 @@
-"""The settings of estimators in files: plain values, priors and engines by name, random streams."""
+"""The settings of estimators in files: plain values, priors and engines by name, random streams.
+
+`Settings` is the codec of one value, `Transformer` that of an estimator with few attributes.
+"""
 
 import dataclasses
 import inspect
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +15,7 @@ from scipy import stats
 
 from nearfield import inference
 from nearfield._streams import stream_from_plain, stream_to_plain
-from nearfield.persistence._schema import Reader, UnfitValueError, Writer, ask
+from nearfield.persistence._schema import Codec, Reader, Record, UnfitValueError, Writer, ask
 
 ENGINES = ("AuxiliaryVariable", "Exchange", "PathSampling", "Pseudolikelihood")
 
@@ -156,3 +160,35 @@ def _unpack_prior(plain: Any) -> Any:
 def _is_pair(plain: Any) -> bool:
     is_two = isinstance(plain, list) and len(plain) == 2
     return is_two and isinstance(plain[0], bool | int | float | str)
+
+
+class Transformer:
+    """An estimator by its settings and its fitted attributes; those that are null are not set."""
+
+    def __init__(self, kind: type, fitted: Mapping[str, Codec]) -> None:
+        self.kind, self.fitted = kind, Record(fitted, dict)
+
+    def pack(self, value: Any, writer: Writer) -> Any:
+        return pack_settings(value, writer) | {"fitted": self.fitted.pack(value, writer)}
+
+    def unpack(self, plain: Any, reader: Reader) -> Any:
+        estimator = unpack_settings(self.kind, plain, reader)
+        for name, value in self.fitted.unpack(plain["fitted"], reader).items():
+            if value is not None:
+                setattr(estimator, name, value)
+        return estimator
+
+
+def pack_settings(value: Any, writer: Writer) -> dict[str, Any]:
+    """Say the arguments that an estimator was made with."""
+    settings = value.get_params(deep=False)
+    return {"settings": {name: Settings().pack(item, writer) for name, item in settings.items()}}
+
+
+def unpack_settings(kind: type, plain: Any, reader: Reader) -> Any:
+    """Make an estimator, not yet fitted, of a record of its settings and of what was fitted."""
+    ask(isinstance(plain, dict) and set(plain) == {"settings", "fitted"}, "no estimator")
+    ask(isinstance(plain["settings"], dict), "no settings")
+    check_arguments(kind, plain["settings"])
+    settings = plain["settings"].items()
+    return kind(**{name: Settings().unpack(value, reader) for name, value in settings})

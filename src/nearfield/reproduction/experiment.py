@@ -57,13 +57,13 @@ def run_distance(
     problem = split(name, index, seed, data_home)
     random_state = stream(seed, name, method, index)
     first = "paper" if prior == "both" else prior
-    model = distance_model(name, method, inference, first, random_state, chain)
+    model = make_model(name, method, inference, first, random_state, chain)
     messages = fit_quietly(model, problem)
     posteriors = {first: model.posterior_}
     if prior == "both":
         posteriors["cut"] = _given_attraction(model.posterior_)
         if posteriors["cut"] is None:
-            again = distance_model(name, method, inference, "cut", random_state, chain)
+            again = make_model(name, method, inference, "cut", random_state, chain)
             messages += fit_quietly(again, problem)
             posteriors["cut"] = again.posterior_
     return {
@@ -76,10 +76,12 @@ def run_distance(
     }
 
 
-def distance_model(
+def make_model(
     name: str, method: str, inference: str, prior: str, random_state: int, chain: Any = None
 ) -> Any:
-    """Make a d-nn classifier with the paper's settings for a data set."""
+    """Make k-nn, or a d-nn classifier with the paper's settings for a data set."""
+    if method == "k-nn":
+        return KNeighborsClassifierCV()
     return DistanceNeighborsClassifier(
         KERNELS[method],
         inference=engine(name, inference, chain),

@@ -14,10 +14,9 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 from nearfield.datasets import stratified_split
-from nearfield.estimators import KNeighborsClassifierCV
 from nearfield.inference import Pseudolikelihood
 from nearfield.reproduction import errors
-from nearfield.reproduction.experiment import distance_model, fit_quietly
+from nearfield.reproduction.experiment import fit_quietly, make_model
 from nearfield.reproduction.paper import ERRORS, TITLES
 from nearfield.reproduction.problems import Problem, load
 from nearfield.reproduction.report import Table
@@ -57,10 +56,8 @@ def run_reading(
 
 
 def _model(name: str, method: str) -> Any:
-    if method == "k-nn":
-        return KNeighborsClassifierCV(standardize=False)
-    model = distance_model(name, method, "pseudolikelihood", "cut", 0)
-    return model.set_params(inference=Pseudolikelihood(DENSITY), standardize=False)
+    model = make_model(name, method, "pseudolikelihood", "cut", 0).set_params(standardize=False)
+    return model if method == "k-nn" else model.set_params(inference=Pseudolikelihood(DENSITY))
 
 
 def draw(name: str, how: str, share: float, seed: list[int]) -> Problem:

@@ -158,15 +158,12 @@ def _draw(data: pd.DataFrame, results: Results) -> Any:
             if wanted.items() <= unit.arguments.items():
                 right.plot(result["trace"], lw=0.8, color=colour, label=engine)
     right.set_title(f"{TITLES[first['name']]}, {first['method']}", fontsize=10)
-    right.set_xlabel("iteration after burn-in")
-    right.set_ylabel("beta")
+    right.set(xlabel="iteration after burn-in", ylabel="beta")
     right.legend(frameon=False)
     return figure
 
 
 def _draw_effective_draws(ax: Any, data: pd.DataFrame) -> None:
-    from matplotlib.ticker import FuncFormatter, NullFormatter
-
     sizes = data[["ess_auxiliary", "ess_exchange"]].clip(lower=0.1)  # zero: a chain that stood
     limits = [sizes.to_numpy().min() / 1.5, sizes.to_numpy().max() * 1.5]
     ax.plot(limits, limits, color="0.6", lw=1.0)
@@ -176,8 +173,7 @@ def _draw_effective_draws(ax: Any, data: pd.DataFrame) -> None:
         ax.plot(*own.T, MARKERS[method], color=COLOURS[method], label=method)
     ax.set(xscale="log", yscale="log", xlim=limits, ylim=limits)
     for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.set_minor_formatter(NullFormatter())
-    ax.set_xlabel("ESS per 1,000, auxiliary variable")
-    ax.set_ylabel("ESS per 1,000, exchange")
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter("")
+    ax.set(xlabel="ESS per 1,000, auxiliary variable", ylabel="ESS per 1,000, exchange")
     ax.legend(frameon=False, loc="lower right")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from nearfield.inference import Posterior
 from nearfield.prediction import Predictor
 from nearfield.reproduction.claims.findings import Finding, verdict
-from nearfield.reproduction.experiment import distance_model, fit_quietly
+from nearfield.reproduction.experiment import fit_quietly, make_model
 from nearfield.reproduction.figures import COLOURS, new_figure
 from nearfield.reproduction.paper import KERNELS
 from nearfield.reproduction.problems import split, stream
@@ -35,7 +35,7 @@ def run_limit(method: str, seed: int) -> Result:
     sigma is its posterior mean; the modal class has the largest weight among the neighbours.
     """
     problem = split("wine", 0, seed)
-    model = distance_model("wine", method, "pseudolikelihood", "cut", stream(seed, "limit"))
+    model = make_model("wine", method, "pseudolikelihood", "cut", stream(seed, "limit"))
     fit_quietly(model, problem)
     sigma = float(model.posterior_.mean()["sigma"])
     distances = model.metric_space_.distances_to(problem.test_features)

@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 from sklearn.preprocessing import StandardScaler
 
-from nearfield.estimators import KNeighborsClassifierCV
 from nearfield.reproduction.claims.findings import FAILS, HOLDS, IN_PART, Finding
-from nearfield.reproduction.experiment import distance_model, fit_quietly
+from nearfield.reproduction.experiment import fit_quietly, make_model
 from nearfield.reproduction.figures import COLOURS, new_figure
 from nearfield.reproduction.paper import METHODS
 from nearfield.reproduction.problems import Problem, petals, split, stream
@@ -64,9 +63,7 @@ def run_outlier(method: str, seed: int, n_distances: int) -> Result:
 
 
 def _fit(method: str, features: np.ndarray, labels: np.ndarray, seed: int) -> Any:
-    if method == "k-nn":
-        return KNeighborsClassifierCV(standardize=False).fit(features, labels)
-    model = distance_model("iris", method, "pseudolikelihood", "cut", stream(seed, "outlier"))
+    model = make_model("iris", method, "pseudolikelihood", "cut", stream(seed, "outlier"))
     fit_quietly(model.set_params(standardize=False), Problem(features, labels, features, labels))
     return model
 
@@ -136,11 +133,9 @@ def _draw(found: dict[str, Result]) -> Any:
         result = found[method]
         left.plot(result["distances"], result["intruded"], label=method, **style)
         right.plot(OUTLIER_DISTANCES, result["far"], **style)
-    left.set_xlabel("distance of the intruder (sd)")
-    left.set_ylabel("probability")
+    left.set(xlabel="distance of the intruder (sd)", ylabel="probability")
     left.set_title("of the true class", fontsize=10)
-    right.set(xscale="log", ylim=(0.3, 1.02))
-    right.set_xlabel("distance of the test point (sd)")
+    right.set(xscale="log", ylim=(0.3, 1.02), xlabel="distance of the test point (sd)")
     right.set_title("of the most probable class", fontsize=10)
     figure.legend(loc="outside upper center", ncols=len(METHODS), frameon=False)
     return figure
