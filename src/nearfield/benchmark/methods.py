@@ -132,10 +132,6 @@ def _svc(shape: Shape, seed: int) -> Any:
     return make_pipeline(StandardScaler(), calibrated)
 
 
-def _forest(shape: Shape, seed: int) -> Any:
-    return OutOfBagForest(random_state=seed)
-
-
 def logistic(shape: Shape) -> Any:
     """Make logistic regression with its penalty by cross-validation, for scaled features."""
     grid = {"C": list(np.logspace(-4, 4, 9))}
@@ -159,7 +155,7 @@ METHODS: Mapping[str, Maker] = {
     "NCA + k-nn": _nca,
     "Gaussian process": _gaussian_process,
     "SVM": _svc,
-    "random forest": _forest,
+    "random forest": lambda shape, seed: OutOfBagForest(random_state=seed),
     "logistic regression": lambda shape, seed: make_pipeline(StandardScaler(), logistic(shape)),
     "shrinkage LDA": discriminant,
 }

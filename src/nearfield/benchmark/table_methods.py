@@ -43,10 +43,6 @@ def _network(shape: Shape, seed: int) -> Any:
     return one_hot(MLPClassifier(early_stopping=True, max_iter=500, random_state=seed))
 
 
-def _histograms(shape: Shape, seed: int) -> Any:
-    return HistGradientBoostingClassifier(random_state=seed)  # categories by their type
-
-
 def _lightgbm(shape: Shape, seed: int) -> Any:
     lightgbm = import_extra("lightgbm")
     return lightgbm.LGBMClassifier(n_jobs=1, random_state=seed, verbose=-1)  # categories by type
@@ -94,7 +90,7 @@ TABLE_METHODS: Mapping[str, Maker] = {
     "logistic regression": lambda shape, seed: one_hot(logistic(shape)),
     "CatBoost": lambda shape, seed: NativeCatBoost(seed),
     "LightGBM": _lightgbm,
-    "HistGradientBoosting": _histograms,
+    "HistGradientBoosting": lambda shape, seed: HistGradientBoostingClassifier(random_state=seed),
     "random forest": lambda shape, seed: one_hot(OutOfBagForest(random_state=seed)),
     "extra trees": _extra_trees,
     "neural network": _network,
