@@ -19,7 +19,7 @@ from nearfield.reproduction.claims.findings import Finding, verdict
 from nearfield.reproduction.experiment import beta_prior, sigma_prior
 from nearfield.reproduction.figures import ACCENTS, COLOURS, MARKERS, new_figure
 from nearfield.reproduction.paper import KERNELS, TITLES
-from nearfield.reproduction.problems import DataHome, load, split, stream
+from nearfield.reproduction.problems import DataHome, split, stream, why_missing
 from nearfield.reproduction.report import Figure, Table
 from nearfield.reproduction.settings import Settings
 from nearfield.runs import Result, Results, Unit
@@ -40,19 +40,11 @@ def make_units(settings: Settings) -> list[Unit]:
     """List each engine on each model, on every data set that is there."""
     units = []
     for name, method, engine in product(settings.long_data_sets, KERNELS, ENGINES):
-        if _is_there(name, settings.data_home):
+        if why_missing(name, settings.data_home) is None:
             arguments = {"name": name, "method": method, "engine": engine, "seed": settings.seed}
             arguments |= settings.mixing_chain._asdict()
             units.append(Unit(TITLE, run_chain, arguments, {"data_home": settings.data_home}))
     return units
-
-
-def _is_there(name: str, data_home: DataHome) -> bool:
-    try:
-        load(name, data_home)
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def run_chain(
