@@ -1,14 +1,26 @@
 """The methods compared, each tuned as a careful user would, on the training points alone."""
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from sklearn.utils.validation import check_is_fitted
 
+from nearfield import DistanceNeighborsClassifier, KNeighborsClassifierCV, NearfieldClassifier
 from nearfield.field import KernelName
 
 
@@ -26,113 +38,6 @@ class Shape(NamedTuple):
 
 
 Maker = Callable[[Shape, int], Any]
-
-
-def _scaled(*steps: Any) -> Any:
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    return make_pipeline(StandardScaler(), *steps)
-
-
-def nearfield(shape: Shape, seed: int) -> Any:
-    """Make the recommended classifier, without settings."""
-    from nearfield import NearfieldClassifier
-
-    return NearfieldClassifier(random_state=seed)
-
-
-def _distance(kernel: KernelName) -> Maker:
-    def make(shape: Shape, seed: int) -> Any:
-        from nearfield import DistanceNeighborsClassifier
-
-        return DistanceNeighborsClassifier(kernel, inference="pseudolikelihood")
-
-    return make
-
-
-def knn(shape: Shape, seed: int) -> Any:
-    """Make k-nn with k by leave-one-out."""
-    from nearfield import KNeighborsClassifierCV
-
-    return KNeighborsClassifierCV(random_state=seed)
-
-
-def _calibrated_knn(shape: Shape, seed: int) -> Any:
-    from sklearn.calibration import CalibratedClassifierCV
-
-    return CalibratedClassifierCV(knn(shape, seed), method="sigmoid", cv=shape.n_folds)
-
-
-def _nca(shape: Shape, seed: int) -> Any:
-    from sklearn.decomposition import PCA
-    from sklearn.neighbors import NeighborhoodComponentsAnalysis
-
-    # As wide as there are points, it would separate any labels: components of 99% first.
-    first = [PCA(0.99)] if shape.n_features >= shape.n_points else []
-    nca = NeighborhoodComponentsAnalysis(random_state=seed, max_iter=100)
-    return _scaled(*first, nca, knn(shape, seed))
-
-
-def _gaussian_process(shape: Shape, seed: int) -> Any:
-    from sklearn.gaussian_process import GaussianProcessClassifier
-    from sklearn.gaussian_process.kernels import RBF, ConstantKernel
-
-    kernel = ConstantKernel(1.0, (1e-3, 1e4)) * RBF(np.sqrt(shape.n_features), (1e-3, 1e4))
-    return _scaled(GaussianProcessClassifier(kernel, random_state=seed))
-
-
-def _svc(shape: Shape, seed: int) -> Any:
-    from sklearn.calibration import CalibratedClassifierCV
-    from sklearn.model_selection import GridSearchCV
-    from sklearn.svm import SVC
-
-    grid = {
-        "C": [0.1, 1.0, 10.0, 100.0, 1_000.0],
-        "gamma": list(np.array([0.01, 0.1, 1.0, 10.0]) / shape.n_features),
-    }
-    tuned = GridSearchCV(SVC(), grid, cv=shape.n_folds)
-    # Platt's probabilities, from held-out decision values of the tuned machine.
-    return _scaled(CalibratedClassifierCV(tuned, cv=shape.n_folds, ensemble=False))
-
-
-def _forest(shape: Shape, seed: int) -> Any:
-    return OutOfBagForest(random_state=seed)
-
-
-def logistic(shape: Shape) -> Any:
-    """Make logistic regression with its penalty by cross-validation, for scaled features."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import GridSearchCV
-
-    grid = {"C": list(np.logspace(-4, 4, 9))}
-    machine = LogisticRegression(max_iter=2_000)
-    return GridSearchCV(machine, grid, scoring="neg_log_loss", cv=shape.n_folds)
-
-
-def _discriminant(shape: Shape, seed: int) -> Any:
-    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-
-    return _scaled(LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto"))
-
-
-METHODS: Mapping[str, Maker] = MappingProxyType(
-    {
-        "nearfield": nearfield,
-        "d-nn1": _distance("gaussian"),
-        "d-nn2": _distance("radius"),
-        "d-nn3": _distance("exponential"),
-        "k-nn": knn,
-        "k-nn, calibrated": _calibrated_knn,
-        "NCA + k-nn": _nca,
-        "Gaussian process": _gaussian_process,
-        "SVM": _svc,
-        "random forest": _forest,
-        "logistic regression": lambda shape, seed: _scaled(logistic(shape)),
-        "shrinkage LDA": _discriminant,
-    }
-)
-"""Makers of the methods by name: of the shape of the training points, and a seed."""
 
 
 class OutOfBagForest(ClassifierMixin, BaseEstimator):
@@ -157,8 +62,6 @@ class OutOfBagForest(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> "OutOfBagForest":
         """Grow a forest for each leaf size and keep the best."""
-        from sklearn.ensemble import RandomForestClassifier
-
         self.classes_, codes = np.unique(y, return_inverse=True)
         forests = [
             RandomForestClassifier(
@@ -186,3 +89,74 @@ class OutOfBagForest(ClassifierMixin, BaseEstimator):
 def _log_loss(probabilities: NDArray[np.float64], codes: NDArray[np.int64]) -> float:
     own = probabilities[np.arange(len(codes)), codes]
     return -float(np.mean(np.log(np.maximum(own, 1e-3))))  # a few trees may leave a zero
+
+
+def nearfield(shape: Shape, seed: int) -> Any:
+    """Make the recommended classifier, without settings."""
+    return NearfieldClassifier(random_state=seed)
+
+
+def _distance(kernel: KernelName) -> Maker:
+    return lambda shape, seed: DistanceNeighborsClassifier(kernel, inference="pseudolikelihood")
+
+
+def knn(shape: Shape, seed: int) -> Any:
+    """Make k-nn with k by leave-one-out."""
+    return KNeighborsClassifierCV(random_state=seed)
+
+
+def _calibrated_knn(shape: Shape, seed: int) -> Any:
+    return CalibratedClassifierCV(knn(shape, seed), method="sigmoid", cv=shape.n_folds)
+
+
+def _nca(shape: Shape, seed: int) -> Any:
+    # As wide as there are points, it would separate any labels: components of 99% first.
+    first = [PCA(0.99)] if shape.n_features >= shape.n_points else []
+    nca = NeighborhoodComponentsAnalysis(random_state=seed, max_iter=100)
+    return make_pipeline(StandardScaler(), *first, nca, knn(shape, seed))
+
+
+def _gaussian_process(shape: Shape, seed: int) -> Any:
+    kernel = ConstantKernel(1.0, (1e-3, 1e4)) * RBF(np.sqrt(shape.n_features), (1e-3, 1e4))
+    return make_pipeline(StandardScaler(), GaussianProcessClassifier(kernel, random_state=seed))
+
+
+def _svc(shape: Shape, seed: int) -> Any:
+    grid = {
+        "C": [0.1, 1.0, 10.0, 100.0, 1_000.0],
+        "gamma": list(np.array([0.01, 0.1, 1.0, 10.0]) / shape.n_features),
+    }
+    tuned = GridSearchCV(SVC(), grid, cv=shape.n_folds)
+    # Platt's probabilities, from held-out decision values of the tuned machine.
+    calibrated = CalibratedClassifierCV(tuned, cv=shape.n_folds, ensemble=False)
+    return make_pipeline(StandardScaler(), calibrated)
+
+
+def logistic(shape: Shape) -> Any:
+    """Make logistic regression with its penalty by cross-validation, for scaled features."""
+    grid = {"C": list(np.logspace(-4, 4, 9))}
+    machine = LogisticRegression(max_iter=2_000)
+    return GridSearchCV(machine, grid, scoring="neg_log_loss", cv=shape.n_folds)
+
+
+def discriminant(shape: Shape, seed: int) -> Any:
+    """Make linear discriminant analysis with a covariance shrunk by Ledoit and Wolf's rule."""
+    lda = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
+    return make_pipeline(StandardScaler(), lda)
+
+
+METHODS: Mapping[str, Maker] = {
+    "nearfield": nearfield,
+    "d-nn1": _distance("gaussian"),
+    "d-nn2": _distance("radius"),
+    "d-nn3": _distance("exponential"),
+    "k-nn": knn,
+    "k-nn, calibrated": _calibrated_knn,
+    "NCA + k-nn": _nca,
+    "Gaussian process": _gaussian_process,
+    "SVM": _svc,
+    "random forest": lambda shape, seed: OutOfBagForest(random_state=seed),
+    "logistic regression": lambda shape, seed: make_pipeline(StandardScaler(), logistic(shape)),
+    "shrinkage LDA": discriminant,
+}
+"""Makers of the methods by name: of the shape of the training points, and a seed."""

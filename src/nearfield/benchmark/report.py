@@ -6,18 +6,15 @@ from pathlib import Path
 
 import pandas as pd
 
-from nearfield.benchmark.methods import METHODS
 from nearfield.benchmark.problems import PROBLEMS
 from nearfield.benchmark.ranks import complete_table, critical_difference, draw_ranks, mean_ranks
-from nearfield.benchmark.spectra import SPECTRA, SPECTRA_METHODS
-from nearfield.benchmark.table_methods import TABLE_METHODS
-from nearfield.benchmark.tables import CHOOSING, LARGE, MIXED
+from nearfield.benchmark.run import PARTS
+from nearfield.benchmark.spectra import SPECTRA
+from nearfield.benchmark.tables import CHOOSING
 
 Goal = tuple[str, str, bool]  # what it asks, what was measured, whether it holds
 
 OURS = "nearfield"
-_PROBLEMS = {"numeric": PROBLEMS, "mixed": MIXED, "large": LARGE, "spectra": SPECTRA}
-_ALL_METHODS = {**METHODS, **TABLE_METHODS, **SPECTRA_METHODS}
 _RIVALS = ("k-nn", "k-nn, calibrated", "Gaussian process")
 _LOSSES = {
     "error": ("Test error, %", 100.0, 1),
@@ -206,14 +203,13 @@ def _total_seconds(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def _introduction(results: pd.DataFrame, part: str) -> str:
-    splits = results.groupby("problem")["seed"].nunique()
-    span = (
-        f"{splits.min()}" if splits.min() == splits.max() else f"{splits.min()} to {splits.max()}"
-    )
+    splits, n_train = results.groupby("problem")["seed"].nunique(), results["n_train"]
+    least, most = splits.min(), splits.max()
+    span = f"{least}" if least == most else f"{least} to {most}"
     caution = (
         f"**Preliminary: {span} of {_FULL_SPLITS} splits were run; differences of a few points of "
         "error are within chance.** "
-        if splits.min() < _FULL_SPLITS
+        if least < _FULL_SPLITS
         else ""
     )
     setting = _SETTINGS.get(part, "")
@@ -221,8 +217,9 @@ def _introduction(results: pd.DataFrame, part: str) -> str:
         f"`NearfieldClassifier({setting})`, {'otherwise ' if setting else ''}with default "
         f"settings, is compared with {results['method'].nunique() - 1} other methods on "
         f"{len(splits)} data sets, with {span} stratified split{'s' * (span != '1')} each. Losses "
-        f"are averaged over test points and splits. The data sets have {_sizes(results)}; nothing "
-        f"follows for other sizes. Made by `nearfield benchmark --part {part}`."
+        f"are averaged over test points and splits. The data sets have {n_train.min():,} to "
+        f"{n_train.max():,} training rows; nothing follows for other sizes. Made by `nearfield "
+        f"benchmark --part {part}`."
     )
 
 
@@ -241,18 +238,13 @@ def _finding(ranks: pd.Series, difference: float) -> str:
     )
 
 
-def _sizes(results: pd.DataFrame) -> str:
-    n_train = results["n_train"]
-    return f"{n_train.min():,} to {n_train.max():,} training rows"
-
-
 def _goals(results: pd.DataFrame, part: str) -> str:
+    found = list(goals(results, part))
     rows = [
         (asked, measured, "holds" if is_met else "**does not hold**")
-        for asked, measured, is_met in goals(results, part)
+        for asked, measured, is_met in found
     ]
-    missed = [asked for asked, _, is_met in goals(results, part) if not is_met]
-    reasons = [f"- {asked}: {_reason_for(asked)}" for asked in missed]
+    reasons = [f"- {asked}: {_reason_for(asked)}" for asked, _, is_met in found if not is_met]
     table = _markdown(("goal", "measured", ""), rows)
     heading = "## Goals\n\nSet by the project before these runs.\n\n"
     return heading + table + ("\n\n" + "\n".join(reasons) if reasons else "")
@@ -283,9 +275,10 @@ def _times(results: pd.DataFrame) -> str:
 
 
 def _method_table(table: pd.DataFrame, digits: int) -> str:
-    known = [problem.name for problems in _PROBLEMS.values() for problem in problems]
-    order = [name for name in dict.fromkeys(known) if name in table.index]
-    names = [name for name in _ALL_METHODS if name in table.columns]
+    problems = dict.fromkeys(problem.name for suite in PARTS.values() for problem in suite.problems)
+    methods = dict.fromkeys(name for suite in PARTS.values() for name in suite.methods)
+    order = [name for name in problems if name in table.index]
+    names = [name for name in methods if name in table.columns]
     rows = []
     for problem in order:
         values = table.loc[problem, names]
@@ -302,7 +295,7 @@ def _how(results: pd.DataFrame, part: str) -> str:
     lines = [
         f"- {p.name}: {p.source}; {sizes.loc[p.name, 'n_train']} training and "
         f"{sizes.loc[p.name, 'n_test']} test points."
-        for p in _PROBLEMS[part]
+        for p in PARTS[part].problems
         if p.name in sizes.index
     ]
     dates = sorted(results["date"].unique())

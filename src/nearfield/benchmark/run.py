@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,14 +36,12 @@ class Suite(NamedTuple):
     methods: Mapping[str, Maker] = METHODS
 
 
-PARTS: Mapping[str, Suite] = MappingProxyType(
-    {
-        "numeric": Suite(),
-        "mixed": Suite(MIXED, TABLE_METHODS),
-        "large": Suite(LARGE, {name: TABLE_METHODS[name] for name in LARGE_METHODS}),
-        "spectra": Suite(SPECTRA, SPECTRA_METHODS),
-    }
-)
+PARTS: Mapping[str, Suite] = {
+    "numeric": Suite(),
+    "mixed": Suite(MIXED, TABLE_METHODS),
+    "large": Suite(LARGE, {name: TABLE_METHODS[name] for name in LARGE_METHODS}),
+    "spectra": Suite(SPECTRA, SPECTRA_METHODS),
+}
 """The parts of the benchmark: small tables of numbers, small tables with categories and missing
 values, large tables, and spectra."""
 

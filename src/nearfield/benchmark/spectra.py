@@ -5,10 +5,13 @@ seeds.
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
-from nearfield.benchmark.methods import METHODS, Maker, Shape
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from nearfield import NearfieldClassifier
+from nearfield.benchmark.methods import Maker, Shape, discriminant, nearfield
 from nearfield.benchmark.problems import PROBLEMS, Problem
 from nearfield.report import PLS_COMPONENTS, PLSDiscriminantAnalysis
 from nearfield.spectra import Recipe, SpectraRecipes
@@ -23,25 +26,15 @@ SPECTRA: tuple[Problem, ...] = tuple(
 
 
 def _nearfield(shape: Shape, seed: int) -> Any:
-    from nearfield import NearfieldClassifier
-
     return NearfieldClassifier(preprocess="spectra", random_state=seed)
 
 
 def _discriminant(recipe: Recipe) -> Maker:
-    def make(shape: Shape, seed: int) -> Any:
-        from sklearn.pipeline import make_pipeline
-
-        return make_pipeline(SpectraRecipes((recipe,)), METHODS["shrinkage LDA"](shape, seed))
-
-    return make
+    return lambda shape, seed: make_pipeline(SpectraRecipes((recipe,)), discriminant(shape, seed))
 
 
 def _pls(shape: Shape, seed: int) -> Any:
     """Make PLS-DA whose preprocessing and components are chosen together."""
-    from sklearn.model_selection import GridSearchCV
-    from sklearn.pipeline import Pipeline
-
     steps = [("recipe", SpectraRecipes()), ("pls", PLSDiscriminantAnalysis())]
     grid = {
         "recipe__recipes": [(recipe,) for recipe in SpectraRecipes().recipes],
@@ -50,15 +43,13 @@ def _pls(shape: Shape, seed: int) -> Any:
     return GridSearchCV(Pipeline(steps), grid, scoring="neg_log_loss", cv=shape.n_folds)
 
 
-SPECTRA_METHODS: Mapping[str, Maker] = MappingProxyType(
-    {
-        "nearfield": _nearfield,
-        "nearfield, no preprocessing": METHODS["nearfield"],
-        "PLS-DA": _pls,
-        **{
-            f"LDA, {Recipe(*recipe).description}": _discriminant(Recipe(*recipe))
-            for recipe in SpectraRecipes().recipes
-        },
-    }
-)
+SPECTRA_METHODS: Mapping[str, Maker] = {
+    "nearfield": _nearfield,
+    "nearfield, no preprocessing": nearfield,
+    "PLS-DA": _pls,
+    **{
+        f"LDA, {Recipe(*recipe).description}": _discriminant(Recipe(*recipe))
+        for recipe in SpectraRecipes().recipes
+    },
+}
 """Makers of the methods by name."""

@@ -6,13 +6,18 @@ them one-hot encoded, with missing numbers replaced by the mean and an indicator
 
 from collections.abc import Mapping
 from importlib.util import find_spec
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from nearfield._extras import import_extra
 from nearfield.benchmark.methods import Maker, OutOfBagForest, Shape, knn, logistic, nearfield
@@ -20,11 +25,6 @@ from nearfield.benchmark.methods import Maker, OutOfBagForest, Shape, knn, logis
 
 def one_hot(*steps: Any) -> Any:
     """Put before a method what a careful user has at hand for text and missing values."""
-    from sklearn.compose import make_column_selector, make_column_transformer
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder, StandardScaler
-
     imputer = SimpleImputer(add_indicator=True, keep_empty_features=True)
     text = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
     numeric = ["number", "bool"]
@@ -35,35 +35,17 @@ def one_hot(*steps: Any) -> Any:
     return make_pipeline(encoder, *steps)
 
 
-def _forest(shape: Shape, seed: int) -> Any:
-    return one_hot(OutOfBagForest(random_state=seed))
-
-
 def _extra_trees(shape: Shape, seed: int) -> Any:
-    from sklearn.ensemble import ExtraTreesClassifier
-
     return one_hot(ExtraTreesClassifier(300, min_samples_leaf=3, random_state=seed))
 
 
 def _network(shape: Shape, seed: int) -> Any:
-    from sklearn.neural_network import MLPClassifier
-
     return one_hot(MLPClassifier(early_stopping=True, max_iter=500, random_state=seed))
-
-
-def _histograms(shape: Shape, seed: int) -> Any:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    return HistGradientBoostingClassifier(random_state=seed)  # categories by their type
 
 
 def _lightgbm(shape: Shape, seed: int) -> Any:
     lightgbm = import_extra("lightgbm")
     return lightgbm.LGBMClassifier(n_jobs=1, random_state=seed, verbose=-1)  # categories by type
-
-
-def _catboost(shape: Shape, seed: int) -> Any:
-    return NativeCatBoost(seed)
 
 
 class NativeCatBoost(ClassifierMixin, BaseEstimator):
@@ -102,26 +84,23 @@ def _as_text(X: Any) -> pd.DataFrame:
     )
 
 
-TABLE_METHODS: Mapping[str, Maker] = MappingProxyType(
-    {
-        "nearfield": nearfield,
-        "k-nn": knn,
-        "logistic regression": lambda shape, seed: one_hot(logistic(shape)),
-        "CatBoost": _catboost,
-        "LightGBM": _lightgbm,
-        "HistGradientBoosting": _histograms,
-        "random forest": _forest,
-        "extra trees": _extra_trees,
-        "neural network": _network,
-    }
-)
+TABLE_METHODS: Mapping[str, Maker] = {
+    "nearfield": nearfield,
+    "k-nn": knn,
+    "logistic regression": lambda shape, seed: one_hot(logistic(shape)),
+    "CatBoost": lambda shape, seed: NativeCatBoost(seed),
+    "LightGBM": _lightgbm,
+    "HistGradientBoosting": lambda shape, seed: HistGradientBoostingClassifier(random_state=seed),
+    "random forest": lambda shape, seed: one_hot(OutOfBagForest(random_state=seed)),
+    "extra trees": _extra_trees,
+    "neural network": _network,
+}
 """Makers of the methods by name."""
 
 LARGE_METHODS = ("nearfield", "logistic regression", "LightGBM", "HistGradientBoosting")
 """Those that are compared on large tables too; the others take too long."""
 
-PACKAGES: Mapping[str, str] = MappingProxyType({"CatBoost": "catboost", "LightGBM": "lightgbm"})
-"""Packages that a method needs beyond those of nearfield."""
+_PACKAGES = {"CatBoost": "catboost", "LightGBM": "lightgbm"}  # beyond those of nearfield
 
 
 def installed(methods: Mapping[str, Maker]) -> dict[str, Maker]:
@@ -129,5 +108,5 @@ def installed(methods: Mapping[str, Maker]) -> dict[str, Maker]:
     return {
         name: maker
         for name, maker in methods.items()
-        if name not in PACKAGES or find_spec(PACKAGES[name]) is not None
+        if name not in _PACKAGES or find_spec(_PACKAGES[name]) is not None
     }

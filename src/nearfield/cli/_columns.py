@@ -30,9 +30,9 @@ class Roles(NamedTuple):
     ----------
     target : str
     id, groups, weight : str, optional
-    ignored, used : sequence of str
+    ignored, used : sequence of str, optional
         Columns to leave out; columns to keep although they look like identifiers.
-    categorical : sequence of str
+    categorical : sequence of str, optional
         Columns of numbers that stand for categories.
     drops_missing : bool
     """
@@ -40,11 +40,11 @@ class Roles(NamedTuple):
     target: str
     id: str | None = None
     groups: str | None = None
-    ignored: Sequence[str] = ()
-    used: Sequence[str] = ()
-    categorical: Sequence[str] = ()
-    drops_missing: bool = False
     weight: str | None = None
+    ignored: Sequence[str] | None = None
+    used: Sequence[str] | None = None
+    categorical: Sequence[str] | None = None
+    drops_missing: bool = False
 
 
 class Training(NamedTuple):
@@ -75,19 +75,19 @@ class Training(NamedTuple):
 def training_data(frame: "pd.DataFrame", roles: Roles) -> Training:
     """Take a table apart into features and the column to predict."""
     others = [name for name in (roles.id, roles.groups, roles.weight) if name is not None]
-    for name in [roles.target, *others, *roles.ignored, *roles.used, *roles.categorical]:
+    ignored, used, categorical = roles.ignored or [], roles.used or [], roles.categorical or []
+    for name in [roles.target, *others, *ignored, *used, *categorical]:
         require_columns(frame, [name])
     frame = _with_weight(_with_class(frame, roles.target), roles.weight)
-    candidates = frame.drop(columns={roles.target, *others, *roles.ignored} - set(roles.used))
-    used = {*roles.used, *roles.categorical}
-    features = candidates.drop(columns=_left_out(candidates, used))
+    candidates = frame.drop(columns={roles.target, *others, *ignored} - set(used))
+    features = candidates.drop(columns=_left_out(candidates, {*used, *categorical}))
     if features.shape[1] == 0:
         raise ValueError(
             f"Expected at least one column of features besides the target {roles.target!r}; got "
             "none. Supply the features too."
         )
     texts = [name for name in features.columns if not is_numeric(features[name])]
-    unclear = [name for name in texts if name not in roles.categorical]
+    unclear = [name for name in texts if name not in categorical]
     _refuse_text(
         features[[name for name in unclear if not _is_category(features[name])]],
         "numbers, or text of few values,",
@@ -99,7 +99,7 @@ def training_data(frame: "pd.DataFrame", roles: Roles) -> Training:
     labels = class_labels(frame[roles.target])
     ids = frame.index if roles.id is None else frame[roles.id]
     weights = None if roles.weight is None else frame[roles.weight].to_numpy(dtype=float)
-    features = _as_features(features, [*texts, *roles.categorical])
+    features = _as_features(features, [*texts, *categorical])
     return Training(features, labels, groups, ids.to_numpy(), roles.id or "row", weights)
 
 
@@ -157,11 +157,12 @@ def usable_rows(features: "pd.DataFrame", *, drops_missing: bool) -> "pd.DataFra
             lost = features.index[~is_complete]
             note(f"left out {counted(len(lost), 'row')} with missing values ({numbered(lost)}).")
         features = features[is_complete]
-    _refuse_places(features.select_dtypes("number").isin([np.inf, -np.inf]), "infinite")
+    _refuse_infinite(features)
     return features
 
 
-def _refuse_places(flags: "pd.DataFrame", kind: str) -> None:
+def _refuse_infinite(features: "pd.DataFrame") -> None:
+    flags = features.select_dtypes("number").isin([np.inf, -np.inf])
     rows, columns = np.nonzero(flags.to_numpy())
     if len(rows) == 0:
         return
@@ -171,7 +172,7 @@ def _refuse_places(flags: "pd.DataFrame", kind: str) -> None:
     ]
     more = f"; and {len(rows) - _N_SHOWN:,} more" if len(rows) > _N_SHOWN else ""
     raise ValueError(
-        f"Expected a finite value everywhere; {kind} in {'; '.join(places)}{more} (row 1 is the "
+        f"Expected a finite value everywhere; infinite in {'; '.join(places)}{more} (row 1 is the "
         "first below the header). Mend them, or leave out such a column (--ignore)."
     )
 

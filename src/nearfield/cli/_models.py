@@ -56,7 +56,8 @@ class Settings(NamedTuple):
     inference: Inference | None
     seed: int
     n_jobs: int | None
-    is_spectra: bool = False
+    is_spectra: bool
+    is_weighted: bool
     is_watched: bool = False  # engines that take minutes show how far they are
 
 
@@ -64,6 +65,27 @@ def classifier(settings: Settings) -> Any:
     """Make the classifier that the options describe, not yet fitted."""
     import nearfield
 
+    _check_has_options(settings)
+    model = settings.model
+    options: dict[str, Any] = {"random_state": settings.seed, "n_jobs": settings.n_jobs}
+    if model is Model.NEARFIELD:
+        if settings.metric is not None:
+            options["metrics"] = (settings.metric,)
+        options["preprocess"] = "spectra" if settings.is_spectra else None
+        return nearfield.NearfieldClassifier(**options)
+    if settings.metric is not None:
+        options["metric"] = settings.metric
+    if model is Model.KNN:
+        return nearfield.KNeighborsClassifierCV(**options)
+    options["inference"] = str(settings.inference or Inference.AUTO)
+    options["verbose"] = int(settings.is_watched)
+    if model is Model.PKNN:
+        return nearfield.ProbabilisticKNeighborsClassifier(**options)
+    return nearfield.DistanceNeighborsClassifier(_KERNELS[model], **options)
+
+
+def _check_has_options(settings: Settings) -> None:
+    """Refuse options that a model does not have."""
     model = settings.model
     if settings.inference is not None and model in (Model.NEARFIELD, Model.KNN):
         raise typer.BadParameter(
@@ -77,28 +99,11 @@ def classifier(settings: Settings) -> Any:
             "out, or choose nearfield.",
             param_hint="'--spectra'",
         )
-    metric: dict[str, Any] = {} if settings.metric is None else {"metric": settings.metric}
-    if model is Model.KNN:
-        return nearfield.KNeighborsClassifierCV(
-            **metric, n_jobs=settings.n_jobs, random_state=settings.seed
+    if settings.is_weighted and model is Model.KNN:
+        raise typer.BadParameter(
+            "the model knn takes no weights. Leave --weight out, or choose another --model.",
+            param_hint="'--weight'",
         )
-    if model is Model.NEARFIELD:
-        metrics: dict[str, Any] = {} if settings.metric is None else {"metrics": (settings.metric,)}
-        return nearfield.NearfieldClassifier(
-            **metrics,
-            preprocess="spectra" if settings.is_spectra else None,
-            n_jobs=settings.n_jobs,
-            random_state=settings.seed,
-        )
-    common = metric | {
-        "inference": str(settings.inference or Inference.AUTO),
-        "random_state": settings.seed,
-        "n_jobs": settings.n_jobs,
-        "verbose": int(settings.is_watched),
-    }
-    if model is Model.PKNN:
-        return nearfield.ProbabilisticKNeighborsClassifier(**common)
-    return nearfield.DistanceNeighborsClassifier(_KERNELS[model], **common)
 
 
 def fit_options(
@@ -120,15 +125,6 @@ def fit_options(
     if weights is not None and has_fit_parameter(final, "sample_weight"):
         options["sample_weight"] = weights[rows]
     return options
-
-
-def check_takes_weights(model: Model, weight: str | None) -> None:
-    """Refuse weights for a model that takes none."""
-    if weight is not None and model is Model.KNN:
-        raise typer.BadParameter(
-            "the model knn takes no weights. Leave --weight out, or choose another --model.",
-            param_hint="'--weight'",
-        )
 
 
 def known_categories(final: Any) -> dict[str, list[str]]:

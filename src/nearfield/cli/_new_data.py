@@ -6,9 +6,8 @@ import typer
 from numpy.typing import NDArray
 
 from nearfield.cli._columns import prediction_data
-from nearfield.cli._model_files import load_model
 from nearfield.cli._models import known_categories
-from nearfield.cli._tables import STREAM, read_table
+from nearfield.cli._tables import STREAM, read_bytes, read_table, source_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,9 +17,13 @@ def load_both(
     model: str, data: str, sheet: str | None, max_bytes: int
 ) -> tuple[Any, "pd.DataFrame"]:
     """Read a model and a table; not both from standard input."""
+    from nearfield.persistence import from_bytes, load
+
     if model == STREAM and data == STREAM:
         raise typer.BadParameter("MODEL and DATA cannot both be standard input.")
-    return load_model(model), read_table(data, sheet=sheet, max_bytes=max_bytes)
+    is_piped = model == STREAM
+    fitted = from_bytes(read_bytes(model), source_name(model)) if is_piped else load(model)
+    return fitted, read_table(data, sheet=sheet, max_bytes=max_bytes)
 
 
 def model_features(fitted: Any, frame: "pd.DataFrame", *, drops_missing: bool) -> "pd.DataFrame":

@@ -1,7 +1,7 @@
 """Options that several commands share, each with its help."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,6 +15,11 @@ class Missing(StrEnum):
 
     KEEP = "keep"
     DROP = "drop"
+
+
+def column_option(flag: str, help: str) -> Any:
+    """Make an option that names a column, or several."""
+    return typer.Option(flag, metavar="COLUMN", help=help, show_default=False)
 
 
 Data = Annotated[
@@ -71,49 +76,35 @@ Spectra = Annotated[
 ]
 Id = Annotated[
     str | None,
-    typer.Option(
+    column_option(
         "--id",
-        metavar="COLUMN",
-        help="The column that names the samples: no feature; predictions carry it, and "
+        "The column that names the samples: no feature; predictions carry it, and "
         "explanations name training samples by it.",
-        show_default=False,
     ),
 ]
 Groups = Annotated[
     str | None,
-    typer.Option(
-        "--groups",
-        metavar="COLUMN",
-        help="Rows with the same value, such as replicates of one sample, stay in one fold.",
-        show_default=False,
+    column_option(
+        "--groups", "Rows with the same value, such as replicates of one sample, stay in one fold."
     ),
 ]
 Weight = Annotated[
     str | None,
-    typer.Option(
+    column_option(
         "--weight",
-        metavar="COLUMN",
-        help="The column that says as how many rows each row counts in a fit: no feature. A weight "
+        "The column that says as how many rows each row counts in a fit: no feature. A weight "
         "of zero leaves a row out. Losses count every row once, and knn takes no weights.",
-        show_default=False,
     ),
 ]
 Ignored = Annotated[
     list[str] | None,
-    typer.Option(
-        "--ignore",
-        metavar="COLUMN",
-        help="A column to leave out; may be given more than once.",
-        show_default=False,
-    ),
+    column_option("--ignore", "A column to leave out; may be given more than once."),
 ]
 Features = Annotated[
     list[str] | None,
-    typer.Option(
+    column_option(
         "--feature",
-        metavar="COLUMN",
-        help="A column to use although it looks like an identifier; may be given more than once.",
-        show_default=False,
+        "A column to use although it looks like an identifier; may be given more than once.",
     ),
 ]
 MissingValues = Annotated[
@@ -135,12 +126,9 @@ Force = Annotated[
 ]
 Categorical = Annotated[
     list[str] | None,
-    typer.Option(
+    column_option(
         "--categorical",
-        metavar="COLUMN",
-        help="A column of numbers that stand for categories, as text does; may be given more than "
-        "once.",
-        show_default=False,
+        "A column of numbers that stand for categories, as text does; may be given more than once.",
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="One seed gives one answer.")]
@@ -169,10 +157,7 @@ ModelFile = Annotated[
 
 ModelId = Annotated[
     str | None,
-    typer.Option(
-        "--id",
-        metavar="COLUMN",
-        help="The column that names the samples; that of nearfield fit, else row numbers.",
-        show_default=False,
+    column_option(
+        "--id", "The column that names the samples; that of nearfield fit, else row numbers."
     ),
 ]

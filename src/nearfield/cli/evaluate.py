@@ -13,7 +13,6 @@ from nearfield.cli._models import (
     DEFAULT_MODEL,
     Model,
     Settings,
-    check_takes_weights,
     classifier,
     fit_options,
     simple_settings,
@@ -93,13 +92,12 @@ def evaluate(
     """
     if report is not None:
         check_report_folder(report, force=force)
-    settings = Settings(model, metric, inference, seed, None, spectra)  # the folds run in parallel
+    n_jobs, is_weighted = None, weight is not None  # the folds run in parallel
+    settings = Settings(model, metric, inference, seed, n_jobs, spectra, is_weighted)
     methods = {str(model): classifier(settings)}
-    check_takes_weights(model, weight)
     frame = read_table(data, sheet=sheet, max_bytes=_options.to_bytes(max_size))
     drops_missing = missing is _options.Missing.DROP
-    columns = ignore or [], feature or [], categorical or []
-    roles = Roles(target, id, groups, *columns, drops_missing, weight)
+    roles = Roles(target, id, groups, weight, ignore, feature, categorical, drops_missing)
     training = training_data(frame, roles)
     split = _folds(training.target, training.groups, folds, seed)
     methods |= _peers(training.features, split.labels, seed, is_knn=model is Model.KNN)

@@ -10,15 +10,7 @@ import typer
 from nearfield.cli import _options
 from nearfield.cli._columns import Roles, Training, training_data
 from nearfield.cli._json import to_json
-from nearfield.cli._model_files import is_model, model_bytes
-from nearfield.cli._models import (
-    DEFAULT_MODEL,
-    Settings,
-    check_takes_weights,
-    classifier,
-    fit_options,
-    simple_settings,
-)
+from nearfield.cli._models import DEFAULT_MODEL, Settings, classifier, fit_options, simple_settings
 from nearfield.cli._progress import progress
 from nearfield.cli._run import one_line_errors, result_on_stdout
 from nearfield.cli._tables import STREAM, read_table, source_name
@@ -59,21 +51,15 @@ def fit(
 
     Example: `nearfield fit iris.csv --target species --out iris.model`
     """
-    settings = Settings(model, metric, inference, seed, jobs, spectra, is_watched=True)
+    from nearfield.persistence import to_bytes
+
+    is_weighted = weight is not None
+    settings = Settings(model, metric, inference, seed, jobs, spectra, is_weighted, is_watched=True)
     final = classifier(settings)
-    check_takes_weights(model, weight)
-    check_output(out, [data], is_model, "a model", force=force)
+    check_output(out, [data], _is_model, "a model", force=force)
     frame = read_table(data, sheet=sheet, max_bytes=_options.to_bytes(max_size))
-    roles = Roles(
-        target,
-        id,
-        groups,
-        ignore or [],
-        feature or [],
-        categorical or [],
-        missing is _options.Missing.DROP,
-        weight,
-    )
+    drops_missing = missing is _options.Missing.DROP
+    roles = Roles(target, id, groups, weight, ignore, feature, categorical, drops_missing)
     training = training_data(frame, roles)
     started = time.perf_counter()
     has_own = hasattr(final, "verbose")  # a bar of its own
@@ -90,13 +76,23 @@ def fit(
         "target": target,
         "seconds": time.perf_counter() - started,
     }
-    content = model_bytes(final)
+    content = to_bytes(final)
     if out == STREAM:
         typer.echo(_for_people(account), err=True, nl=False)
         return content
     write_file(out, content)
     account["written"] = out
     return to_json(account) if json else _for_people(account)
+
+
+def _is_model(path: str) -> bool:
+    from nearfield.persistence import load
+
+    try:
+        load(path)
+    except ValueError:
+        return False
+    return True
 
 
 def _account(final: Any, training: Training, settings: Settings) -> dict[str, Any]:

@@ -48,11 +48,8 @@ def predict(
     ] = 0.95,
     keep: Annotated[
         list[str] | None,
-        typer.Option(
-            "--keep",
-            metavar="COLUMN",
-            help="A further column of DATA to copy; may be given more than once.",
-            show_default=False,
+        _options.column_option(
+            "--keep", "A further column of DATA to copy; may be given more than once."
         ),
     ] = None,
     full_precision: Annotated[

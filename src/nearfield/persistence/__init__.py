@@ -1,7 +1,8 @@
 """Fitted models in files: plain arrays and names, checked before anything uses them.
 
 ``docs/file_format.md`` describes the format. `_schema` has the codecs, `_settings` the arguments of
-estimators, `_parts` what fitted estimators are made of, and `_estimators` the estimators.
+estimators, `_spaces` and `_fields` what fitted estimators are made of, and `_estimators` the
+estimators.
 """
 
 import os
@@ -56,6 +57,11 @@ def save(estimator: BaseEstimator | Classifier, path: str | os.PathLike[str]) ->
     >>> bool((again.predict_proba(X) == model.predict_proba(X)).all())
     True
     """
+    replace_file(path, to_bytes(estimator))
+
+
+def to_bytes(estimator: BaseEstimator | Classifier) -> bytes:
+    """Give the content of the file that `save` writes."""
     # A model on Dask is saved as that of one machine.
     estimator = getattr(estimator, "to_local", lambda: estimator)()
     writer = Writer()
@@ -74,7 +80,7 @@ def save(estimator: BaseEstimator | Classifier, path: str | os.PathLike[str]) ->
         "shared": writer.shared,
         "model": model,
     }
-    replace_file(path, pack(header, writer.arrays))
+    return pack(header, writer.arrays)
 
 
 def load(path: str | os.PathLike[str]) -> Classifier:
@@ -111,23 +117,27 @@ def load(path: str | os.PathLike[str]) -> Classifier:
     >>> bool((loaded.predict(X) == model.predict(X)).all())
     True
     """
-    content = Path(path).read_bytes()
+    return from_bytes(Path(path).read_bytes(), os.fspath(path))
+
+
+def from_bytes(content: bytes, source: str) -> Classifier:
+    """Make a model of the content of a file; `source` is what an error calls the file."""
     try:
         archive = unpack(content)
     except Exception as error:  # a damaged archive can fail in any way
-        raise _refusal(path, "one that is damaged or of another kind") from error
+        raise _refusal(source, "one that is damaged or of another kind") from error
     version = archive.header.get("version")
     if archive.header.get("format") != _FORMAT or type(version) is not int:
-        raise _refusal(path, "another kind of file")
+        raise _refusal(source, "another kind of file")
     if version != _VERSION:
         raise ValueError(
-            f"Expected version {_VERSION} of the format in {os.fspath(path)!r}; got {version}, "
+            f"Expected version {_VERSION} of the format in {source!r}; got {version}, "
             f"written by nearfield {archive.header.get('nearfield')}. Load it with that version."
         )
     try:
         return _read(archive)
     except Exception as error:  # whatever a value that was never written leads to
-        raise _refusal(path, f"one with a value that no fit makes ({error})") from error
+        raise _refusal(source, f"one with a value that no fit makes ({error})") from error
 
 
 def _read(archive: Archive) -> Any:
@@ -137,8 +147,8 @@ def _read(archive: Archive) -> Any:
     return ESTIMATOR.unpack(header["model"], Reader(archive.arrays, header["shared"]))
 
 
-def _refusal(path: str | os.PathLike[str], what: str) -> ValueError:
+def _refusal(source: str, what: str) -> ValueError:
     return ValueError(
-        f"Expected a whole file written by nearfield.save in {os.fspath(path)!r}; got {what}. "
+        f"Expected a whole file written by nearfield.save in {source!r}; got {what}. "
         "Take it from a copy, or save the model again."
     )

@@ -20,20 +20,7 @@ from nearfield.estimators import (
     ProbabilisticKNeighborsClassifier,
     spectra_views,
 )
-from nearfield.persistence._parts import (
-    ENCODER,
-    N_FEATURES,
-    POSTERIOR,
-    POWER_TRANSFORM,
-    PRIORS,
-    SPACE,
-    Transformer,
-    check_inputs,
-    pack_family,
-    standardization_key,
-    unpack_family,
-    unpack_settings,
-)
+from nearfield.persistence._fields import POSTERIOR, PRIORS, pack_family, unpack_family
 from nearfield.persistence._schema import (
     Array,
     Codec,
@@ -48,7 +35,15 @@ from nearfield.persistence._schema import (
     Writer,
     ask,
 )
-from nearfield.persistence._settings import Settings
+from nearfield.persistence._settings import Transformer, pack_settings, unpack_settings
+from nearfield.persistence._spaces import (
+    ENCODER,
+    N_FEATURES,
+    POWER_TRANSFORM,
+    SPACE,
+    check_inputs,
+    standardization_key,
+)
 from nearfield.spectra import (
     MultiplicativeScatterCorrection,
     Recipe,
@@ -64,7 +59,6 @@ class Classes:
     """The classes, ascending: numbers, truth values, text, or Python's strings."""
 
     def pack(self, value: Any, writer: Writer) -> Any:
-        """Hand them to the writer; strings are a list."""
         if value.dtype.kind in "biufU" and value.dtype.itemsize > 0:
             return writer.add(value)
         if all(isinstance(item, str) for item in value):
@@ -91,11 +85,9 @@ class Names:
     """Names of features, an array of Python's strings."""
 
     def pack(self, value: Any, writer: Writer) -> Any:
-        """Make a list."""
         return [str(name) for name in value]
 
     def unpack(self, plain: Any, reader: Reader) -> Any:
-        """Check that there is one a feature."""
         ask(isinstance(plain, list) and all(isinstance(n, str) for n in plain), "no names")
         reader.bind("f", len(plain))
         return np.array(plain, dtype=object)
@@ -133,10 +125,10 @@ class Estimator:
     ----------
     kind : type
     fitted : mapping of str to codec
-    to_state : callable, optional
-        Takes the estimator and the writer, and gives an object with the attributes of the record.
-    from_state : callable, optional
-        Takes the settings, the attributes and the reader, and gives the attributes to set; it
+    replaced : callable
+        Takes the estimator and the writer, and gives what stands in the file for some attributes.
+    from_state : callable
+        Takes the estimator, the attributes and the reader, and gives the attributes to set; it
         compares them with each other.
     """
 
@@ -144,33 +136,29 @@ class Estimator:
         self,
         kind: type,
         fitted: Mapping[str, Codec],
-        to_state: Callable[[Any, Writer], Any] = lambda estimator, writer: estimator,
-        from_state: Callable[[dict[str, Any], Any, Reader], Any] = lambda s, state, r: state,
+        from_state: Callable[[Any, dict[str, Any], Reader], dict[str, Any]],
+        replaced: Callable[[Any, Writer], dict[str, Any]] = lambda estimator, writer: {},
     ) -> None:
         names = _OF_ALL | dict(fitted)
         later = tuple(name for name in _LATER if name in names)
         self.kind, self.fitted = kind, Record(names, dict, later)
-        self.to_state, self.from_state = to_state, from_state
+        self.from_state, self.replaced = from_state, replaced
 
     def pack(self, value: Any, writer: Writer) -> Any:
-        """Say its settings and what was fitted."""
-        settings = value.get_params(deep=False)
-        packed = {name: Settings().pack(item, writer) for name, item in settings.items()}
-        fitted = None
-        if hasattr(value, "labels_"):
-            fitted = self.fitted.pack(self.to_state(value, writer), writer)
-        return {"settings": packed, "fitted": fitted}
+        packed = pack_settings(value, writer)
+        if not hasattr(value, "labels_"):
+            return packed | {"fitted": None}
+        state = {name: getattr(value, name, None) for name in self.fitted.fields}
+        state |= self.replaced(value, writer)
+        return packed | {"fitted": self.fitted.pack(SimpleNamespace(**state), writer)}
 
     def unpack(self, plain: Any, reader: Reader) -> Any:
-        """Make it, and set what was fitted, all of it checked."""
-        ask(isinstance(plain, dict) and set(plain) == {"settings", "fitted"}, "no classifier")
-        settings = unpack_settings(self.kind, plain["settings"], reader)
-        estimator = self.kind(**settings)
+        estimator = unpack_settings(self.kind, plain, reader)
         if plain["fitted"] is not None:
             state = self.fitted.unpack(plain["fitted"], reader)
             _check_labels(state["labels_"], reader)
             _check_ids(state["training_ids_"], reader)
-            state = self.from_state(settings, state, reader)
+            state = self.from_state(estimator, state, reader)
             for name in _OPTIONAL:
                 if state.get(name, 0) is None:
                     del state[name]
@@ -216,11 +204,9 @@ class Plain:
     """What is in the words of JSON already."""
 
     def pack(self, value: Any, writer: Writer) -> Any:
-        """Leave it."""
         return value
 
     def unpack(self, plain: Any, reader: Reader) -> Any:
-        """Leave it."""
         return plain
 
 
@@ -234,17 +220,14 @@ _FIELD: dict[str, Codec] = {
 }
 
 
-def _field_to_state(estimator: Any, writer: Writer) -> Any:
-    names = [*_OF_ALL, *_FIELD]
-    state = SimpleNamespace(**{name: getattr(estimator, name, None) for name in names})
-    state.family_ = pack_family(estimator.family_, estimator.metric_space_, writer)
-    return state
+def _packed_family(estimator: Any, writer: Writer) -> dict[str, Any]:
+    return {"family_": pack_family(estimator.family_, estimator.metric_space_, writer)}
 
 
-def _field_from_state(settings: dict[str, Any], state: Any, reader: Reader) -> dict[str, Any]:
+def _field_from_state(estimator: Any, state: dict[str, Any], reader: Reader) -> dict[str, Any]:
     space, posterior = state["metric_space_"], state["posterior_"]
     _check_space(space, reader)
-    search = settings.get("search", "exact")
+    search = getattr(estimator, "search", "exact")
     ask(isinstance(search, str), "no search")
     family = unpack_family(state["family_"], space, search, reader)
     ask(posterior.scale_name == family.scale_name, "a posterior of another model")
@@ -257,7 +240,7 @@ def _field_from_state(settings: dict[str, Any], state: Any, reader: Reader) -> d
 
 
 def _field_estimator(kind: type) -> Estimator:
-    return Estimator(kind, _FIELD, _field_to_state, _field_from_state)
+    return Estimator(kind, _FIELD, _field_from_state, _packed_family)
 
 
 # The average
@@ -282,11 +265,9 @@ class _Inner:
     _codec = _field_estimator(DistanceNeighborsClassifier)
 
     def pack(self, value: Any, writer: Writer) -> Any:
-        """Say its settings and what was fitted."""
         return self._codec.pack(value, writer)
 
     def unpack(self, plain: Any, reader: Reader) -> Any:
-        """Read it, fitted."""
         inner = reader.within("n", "G")
         inner.bind("f", reader.lengths["w"])
         estimator = self._codec.unpack(plain, inner)
@@ -301,11 +282,9 @@ class Within:
         self.codec = codec
 
     def pack(self, value: Any, writer: Writer) -> Any:
-        """Say it in JSON."""
         return self.codec.pack(value, writer)
 
     def unpack(self, plain: Any, reader: Reader) -> Any:
-        """Read it with lengths of its own."""
         return self.codec.unpack(plain, reader.within())
 
 
@@ -316,7 +295,6 @@ class Placed:
     """What features go through first, or null; it sets w, the number of columns afterwards."""
 
     def pack(self, value: Any, writer: Writer) -> Any:
-        """Say the recipes."""
         return None if value is None else _RECIPES.pack(value, writer)
 
     def unpack(self, plain: Any, reader: Reader) -> Any:
@@ -343,15 +321,13 @@ _AVERAGE: dict[str, Codec] = {
 }
 
 
-def _average_to_state(estimator: Any, writer: Writer) -> Any:
+def _packed_summary(estimator: Any, writer: Writer) -> dict[str, Any]:
+    """Note also the points that those of learned metrics follow from."""
     for each in estimator.estimators_:
         space = each.metric_space_
         if space.learner is None and isinstance(space.points, np.ndarray):
             writer.standardized[standardization_key(space)] = space.points
-    names = [*_OF_ALL, *_AVERAGE]
-    state = SimpleNamespace(**{name: getattr(estimator, name, None) for name in names})
-    state._description = SimpleNamespace(**estimator._description)
-    return state
+    return {"_description": SimpleNamespace(**estimator._description)}
 
 
 def _view_of(standardization: Any, views: list[Any]) -> Any:
@@ -362,7 +338,7 @@ def _view_of(standardization: Any, views: list[Any]) -> Any:
     return found[0] if found else None
 
 
-def _average_from_state(settings: dict[str, Any], state: Any, reader: Reader) -> dict[str, Any]:
+def _average_from_state(estimator: Any, state: dict[str, Any], reader: Reader) -> dict[str, Any]:
     ask(abs(float(state["weights_"].sum()) - 1.0) < 1e-6, "weights do not sum to 1")
     transform = state["power_transform_"]
     ask(transform is None or transform.n_features_in_ == reader.lengths["e"], "another transform")
@@ -385,7 +361,7 @@ _VOTES: dict[str, Codec] = {
 }
 
 
-def _votes_from_state(settings: dict[str, Any], state: Any, reader: Reader) -> dict[str, Any]:
+def _votes_from_state(estimator: Any, state: dict[str, Any], reader: Reader) -> dict[str, Any]:
     _check_space(state["metric_space_"], reader)
     ask(state["n_neighbors_"] <= reader.lengths["ks"] < reader.lengths["n"], "k out of range")
     return state
@@ -433,7 +409,6 @@ class Steps:
     """A pipeline of scikit-learn: names and estimators, each of a kind that files know."""
 
     def pack(self, value: Any, writer: Writer) -> Any:
-        """Say each step."""
         return {
             "names": [name for name, _ in value.steps],
             "steps": [ESTIMATOR.pack(step, writer) for _, step in value.steps],
@@ -441,7 +416,6 @@ class Steps:
         }
 
     def unpack(self, plain: Any, reader: Reader) -> Any:
-        """Make each step."""
         record = Record({"names": Many(Text()), "steps": Plain(), "id_column": Maybe(Text())}, dict)
         names, steps, id_column = record.unpack(plain, reader).values()
         ask(isinstance(steps, list) and 1 <= len(names) == len(set(names)), "no steps")
@@ -453,22 +427,18 @@ class Steps:
         return pipeline
 
 
-_CLASSIFIERS = {
-    "NearfieldClassifier": Estimator(
-        NearfieldClassifier, _AVERAGE, _average_to_state, _average_from_state
-    ),
-    "DistanceNeighborsClassifier": _field_estimator(DistanceNeighborsClassifier),
-    "ProbabilisticKNeighborsClassifier": _field_estimator(ProbabilisticKNeighborsClassifier),
-    "KNeighborsClassifierCV": Estimator(
-        KNeighborsClassifierCV, _VOTES, from_state=_votes_from_state
-    ),
-}
+_CLASSIFIERS = (
+    Estimator(NearfieldClassifier, _AVERAGE, _average_from_state, _packed_summary),
+    _field_estimator(DistanceNeighborsClassifier),
+    _field_estimator(ProbabilisticKNeighborsClassifier),
+    Estimator(KNeighborsClassifierCV, _VOTES, _votes_from_state),
+)
 _KINDS: dict[str, tuple[type, Codec]] = {
     "Pipeline": (Pipeline, Steps()),
     "StandardScaler": (StandardScaler, _SCALER),
     "PowerTransform": (PowerTransform, POWER_TRANSFORM),
     **_SPECTRA,
-    **{name: (codec.kind, codec) for name, codec in _CLASSIFIERS.items()},
+    **{codec.kind.__name__: (codec.kind, codec) for codec in _CLASSIFIERS},
 }
 ESTIMATOR = OneOf(_KINDS)
 """All that a file can hold."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LARGEST = float(np.finfo(np.float64).max)
+REACH = 1e150  # the square of a larger number is none
 
 
 class UnfitValueError(ValueError):
@@ -96,13 +97,11 @@ class Number:
     length: str | None = None  # the name of the length that it is
 
     def pack(self, value: Any, writer: Writer) -> Any:
-        """Say it in JSON."""
         if not math.isfinite(value):
             raise TypeError(f"Expected a finite number; got {value!r}.")
         return int(value) if self.is_whole else float(value)
 
     def unpack(self, plain: Any, reader: Reader) -> Any:
-        """Check it."""
         ask(type(plain) is int or (type(plain) is float and not self.is_whole), "no number")
         ask(self.least <= plain <= self.most, f"{plain!r} is out of its range")
         if self.length is not None:
@@ -117,11 +116,9 @@ class Text:
     choices: tuple[str, ...] = ()
 
     def pack(self, value: Any, writer: Writer) -> Any:
-        """Say it in JSON."""
         return str(value)
 
     def unpack(self, plain: Any, reader: Reader) -> Any:
-        """Check it."""
         ask(isinstance(plain, str), "no text")
         ask(not self.choices or plain in self.choices, f"{plain!r} is none of {self.choices}")
         return plain
@@ -131,11 +128,9 @@ class Flag:
     """True or false."""
 
     def pack(self, value: Any, writer: Writer) -> Any:
-        """Say it in JSON."""
         return bool(value)
 
     def unpack(self, plain: Any, reader: Reader) -> Any:
-        """Check it."""
         ask(isinstance(plain, bool), "neither true nor false")
         return plain
 
@@ -152,11 +147,9 @@ class Array:
     has_infinities: bool = False  # the scale of a constant feature
 
     def pack(self, value: Any, writer: Writer) -> Any:
-        """Hand it to the writer."""
         return writer.add(np.asarray(value, dtype=self.dtype))
 
     def unpack(self, plain: Any, reader: Reader) -> Any:
-        """Check it."""
         ask(isinstance(plain, str) and plain in reader.arrays, "no array of that name")
         array = reader.arrays[plain]
         ask(array.dtype == self.dtype and array.ndim == len(self.shape), "another type of array")
@@ -175,11 +168,9 @@ class Maybe:
     codec: Codec
 
     def pack(self, value: Any, writer: Writer) -> Any:
-        """Say it in JSON, null if it is missing."""
         return None if value is None else self.codec.pack(value, writer)
 
     def unpack(self, plain: Any, reader: Reader) -> Any:
-        """Check it if it is there."""
         return None if plain is None else self.codec.unpack(plain, reader)
 
 
@@ -191,11 +182,9 @@ class Many:
     length: str | int | None = None
 
     def pack(self, value: Any, writer: Writer) -> Any:
-        """Say each in JSON."""
         return [self.codec.pack(each, writer) for each in value]
 
     def unpack(self, plain: Any, reader: Reader) -> Any:
-        """Check each."""
         ask(isinstance(plain, list), "no list")
         if self.length is not None:
             reader.bind(self.length, len(plain))
@@ -221,26 +210,20 @@ class Record:
     later: tuple[str, ...] = ()
 
     def pack(self, value: Any, writer: Writer) -> Any:
-        """Say each attribute in JSON."""
         return {
             name.strip("_"): codec.pack(getattr(value, name, None), writer)
             for name, codec in self.fields.items()
         }
 
     def unpack(self, plain: Any, reader: Reader) -> Any:
-        """Check each attribute, and make the object."""
-        return self.make(**self.unpack_fields(plain, reader))
-
-    def unpack_fields(self, plain: Any, reader: Reader) -> dict[str, Any]:
-        """Check each attribute."""
         ask(isinstance(plain, dict), "no record")
         plain = dict.fromkeys(name.strip("_") for name in self.later) | plain
         missing = {name.strip("_") for name in self.fields} ^ set(plain)
         ask(not missing, f"names that are missing or unknown: {sorted(missing)}")
-        return {
-            name: codec.unpack(plain[name.strip("_")], reader)
-            for name, codec in self.fields.items()
-        }
+        fields = self.fields.items()
+        return self.make(
+            **{name: codec.unpack(plain[name.strip("_")], reader) for name, codec in fields}
+        )
 
 
 @dataclass(frozen=True)
@@ -250,14 +233,12 @@ class OneOf:
     kinds: Mapping[str, tuple[type, Codec]]
 
     def pack(self, value: Any, writer: Writer) -> Any:
-        """Say which kind, and its record."""
         for name, (kind, codec) in self.kinds.items():
             if type(value) is kind:
                 return {"kind": name, "record": codec.pack(value, writer)}
         raise TypeError(f"{type(value).__name__} has no form in a file")
 
     def unpack(self, plain: Any, reader: Reader) -> Any:
-        """Read the record of its kind."""
         ask(isinstance(plain, dict) and set(plain) == {"kind", "record"}, "no record with a kind")
         kind = Text(tuple(self.kinds)).unpack(plain["kind"], reader)
         return self.kinds[kind][1].unpack(plain["record"], reader)
@@ -270,11 +251,9 @@ class Shared:
     codec: Codec
 
     def pack(self, value: Any, writer: Writer) -> Any:
-        """Give its place among what is shared."""
         return writer.share(value, self.codec)
 
     def unpack(self, plain: Any, reader: Reader) -> Any:
-        """Read it, if it was not read before."""
         Number(0, len(reader.shared) - 1, is_whole=True).unpack(plain, reader)
         key = (id(self.codec), plain)
         if key not in reader.made:
@@ -289,11 +268,9 @@ class Either:
     choices: tuple[Array, ...]
 
     def pack(self, value: Any, writer: Writer) -> Any:
-        """Hand it to the writer."""
         return self.choices[0].pack(value, writer)
 
     def unpack(self, plain: Any, reader: Reader) -> Any:
-        """Check it by the rule of its dimensions."""
         ask(isinstance(plain, str) and plain in reader.arrays, "no array of that name")
         n_dims = reader.arrays[plain].ndim
         found = [choice for choice in self.choices if len(choice.shape) == n_dims]

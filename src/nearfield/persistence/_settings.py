@@ -1,8 +1,12 @@
-"""The settings of estimators in files: plain values, priors and engines by name, random streams."""
+"""The settings of estimators in files: plain values, priors and engines by name, random streams.
+
+`Settings` is the codec of one value, `Transformer` that of an estimator with few attributes.
+"""
 
 import dataclasses
 import inspect
 import os
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +15,7 @@ from scipy import stats
 
 from nearfield import inference
 from nearfield._streams import stream_from_plain, stream_to_plain
-from nearfield.persistence._schema import Reader, UnfitValueError, Writer, ask
+from nearfield.persistence._schema import Codec, Reader, Record, UnfitValueError, Writer, ask
 
 ENGINES = ("AuxiliaryVariable", "Exchange", "PathSampling", "Pseudolikelihood")
 
@@ -40,7 +44,6 @@ class Settings:
     """
 
     def pack(self, value: Any, writer: Writer) -> Any:
-        """Say it in JSON."""
         if isinstance(value, np.generic):
             value = value.item()
         if value is None or isinstance(value, bool | int | str):
@@ -49,24 +52,85 @@ class Settings:
             return value if np.isfinite(value) else {"float": str(value)}
         if isinstance(value, list):
             return [self.pack(item, writer) for item in value]
-        for kind, (is_kind, pack, _) in _KINDS.items():
-            if is_kind(value):
-                return {kind: pack(self, value, writer)}
+        kind, content = self._pack_kind(value, writer)
+        return {kind: content}
+
+    def _pack_kind(self, value: Any, writer: Writer) -> tuple[str, Any]:
+        if isinstance(value, tuple):
+            return "tuple", [self.pack(item, writer) for item in value]
+        if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+            return "dict", {name: self.pack(item, writer) for name, item in value.items()}
+        if isinstance(value, dict):  # weights of classes may have numbers as keys
+            if not all(isinstance(key, bool | int | float | str | np.generic) for key in value):
+                raise TypeError(f"Expected text as the keys of {value!r}.")
+            pairs = value.items()
+            return "pairs", [
+                [self.pack(key, writer), self.pack(item, writer)] for key, item in pairs
+            ]
+        if isinstance(value, np.ndarray) and value.dtype.kind in "bifuU" and value.size > 0:
+            return "array", writer.add(value)
+        if _is_prior(value):
+            arguments = [self.pack(argument, writer) for argument in value.args]
+            named = {name: self.pack(item, writer) for name, item in value.kwds.items()}
+            return "prior", [value.dist.name, arguments, named]
+        if type(value) in [getattr(inference, name) for name in ENGINES]:
+            names = [field.name for field in dataclasses.fields(value) if field.init]
+            state = {name: self.pack(getattr(value, name), writer) for name in names}
+            return "engine", [type(value).__name__, state]
+        if isinstance(value, np.random.Generator | np.random.RandomState):
+            return "stream", stream_to_plain(value)
+        if isinstance(value, os.PathLike):
+            return "path", os.fspath(value)
         raise TypeError(
             "Expected settings that a file can hold: plain values, arrays, priors of scipy.stats, "
             f"engines of nearfield.inference; got {value!r}. Give metrics and kernels by name."
         )
 
     def unpack(self, plain: Any, reader: Reader, depth: int = 0) -> Any:
-        """Check it and make it again."""
         ask(depth < _MAX_DEPTH, "settings within settings without end")
         if isinstance(plain, list):
             return [self.unpack(item, reader, depth + 1) for item in plain]
         if not isinstance(plain, dict):
             return plain
-        ask(len(plain) == 1 and set(plain) <= set(_KINDS), "a value of an unknown kind")
+        ask(len(plain) == 1, "a value of an unknown kind")
         ((kind, content),) = plain.items()
-        return _KINDS[kind][2](self, content, reader, depth + 1)
+        return self._unpack_kind(kind, content, reader, depth + 1)
+
+    def _unpack_kind(self, kind: str, plain: Any, reader: Reader, depth: int) -> Any:
+        match kind:
+            case "float":
+                ask(plain in ("nan", "inf", "-inf"), "no number")
+                return float(plain)
+            case "tuple":
+                ask(isinstance(plain, list), "no list")
+                return tuple(self.unpack(item, reader, depth) for item in plain)
+            case "dict":
+                return self._unpack_dict(plain, reader, depth)
+            case "pairs":
+                ask(isinstance(plain, list) and all(map(_is_pair, plain)), "no pairs")
+                return {key: self.unpack(value, reader, depth) for key, value in plain}
+            case "array":
+                ask(isinstance(plain, str) and plain in reader.arrays, "no array of that name")
+                return reader.arrays[plain]
+            case "prior":
+                return _unpack_prior(plain)
+            case "engine":
+                ask(isinstance(plain, list) and len(plain) == 2, "no engine")
+                ask(plain[0] in ENGINES, "no engine")
+                engine = getattr(inference, plain[0])
+                state = self._unpack_dict(plain[1], reader, depth)
+                check_arguments(engine, state)
+                return engine(**state)
+            case "stream":
+                return stream_from_plain(plain)
+            case "path":
+                ask(isinstance(plain, str), "no path")
+                return Path(plain)
+        raise UnfitValueError("a value of an unknown kind")
+
+    def _unpack_dict(self, plain: Any, reader: Reader, depth: int) -> dict[str, Any]:
+        ask(isinstance(plain, dict), "no names with values")
+        return {name: self.unpack(value, reader, depth) for name, value in plain.items()}
 
 
 def check_arguments(make: Any, names: Any) -> None:
@@ -80,12 +144,7 @@ def _is_prior(value: Any) -> bool:
     return name in DISTRIBUTIONS and type(getattr(stats, name)) is type(value.dist)
 
 
-def _pack_prior(settings: Settings, value: Any, writer: Writer) -> Any:
-    arguments = [settings.pack(argument, writer) for argument in value.args]
-    return [value.dist.name, arguments, settings.pack(dict(value.kwds), writer)["dict"]]
-
-
-def _unpack_prior(settings: Settings, plain: Any, reader: Reader, depth: int) -> Any:
+def _unpack_prior(plain: Any) -> Any:
     ask(isinstance(plain, list) and len(plain) == 3, "no distribution")
     name, args, kwds = plain
     ask(name in DISTRIBUTIONS, f"no distribution {name!r}")
@@ -98,105 +157,48 @@ def _unpack_prior(settings: Settings, plain: Any, reader: Reader, depth: int) ->
         raise UnfitValueError(f"arguments that {name} does not have") from error
 
 
-def _is_engine(value: Any) -> bool:
-    return type(value) in [getattr(inference, name) for name in ENGINES]
+def _is_pair(plain: Any) -> bool:
+    is_two = isinstance(plain, list) and len(plain) == 2
+    return is_two and isinstance(plain[0], bool | int | float | str)
 
 
-def _pack_engine(settings: Settings, value: Any, writer: Writer) -> Any:
-    names = [field.name for field in dataclasses.fields(value) if field.init]
-    state = {name: settings.pack(getattr(value, name), writer) for name in names}
-    return [type(value).__name__, state]
+class Transformer:
+    """An estimator by its settings and its fitted attributes; those that are null are not set.
+
+    Some of these may be null only by the settings: `needs` names those that an estimator with its
+    settings cannot do without.
+    """
+
+    def __init__(
+        self,
+        kind: type,
+        fitted: Mapping[str, Codec],
+        needs: Callable[[Any], Iterable[str]] = lambda estimator: (),
+    ) -> None:
+        self.kind, self.fitted, self.needs = kind, Record(fitted, dict), needs
+
+    def pack(self, value: Any, writer: Writer) -> Any:
+        return pack_settings(value, writer) | {"fitted": self.fitted.pack(value, writer)}
+
+    def unpack(self, plain: Any, reader: Reader) -> Any:
+        estimator = unpack_settings(self.kind, plain, reader)
+        for name, value in self.fitted.unpack(plain["fitted"], reader).items():
+            if value is not None:
+                setattr(estimator, name, value)
+        ask(all(hasattr(estimator, name) for name in self.needs(estimator)), "a step half fitted")
+        return estimator
 
 
-def _unpack_engine(settings: Settings, plain: Any, reader: Reader, depth: int) -> Any:
-    ask(isinstance(plain, list) and len(plain) == 2 and plain[0] in ENGINES, "no engine")
-    engine = getattr(inference, plain[0])
-    state = _unpack_dict(settings, plain[1], reader, depth)
-    check_arguments(engine, state)
-    return engine(**state)
+def pack_settings(value: Any, writer: Writer) -> dict[str, Any]:
+    """Say the arguments that an estimator was made with."""
+    settings = value.get_params(deep=False)
+    return {"settings": {name: Settings().pack(item, writer) for name, item in settings.items()}}
 
 
-def _unpack_dict(settings: Settings, plain: Any, reader: Reader, depth: int) -> dict[str, Any]:
-    ask(isinstance(plain, dict), "no names with values")
-    return {name: settings.unpack(value, reader, depth) for name, value in plain.items()}
-
-
-def _pack_dict(settings: Settings, value: Any, writer: Writer) -> Any:
-    if not all(isinstance(name, str) for name in value):
-        raise TypeError(f"Expected text as the keys of {value!r}.")
-    return {name: settings.pack(item, writer) for name, item in value.items()}
-
-
-def _has_other_keys(value: Any) -> bool:
-    """Tell whether a dict has numbers or truth values as keys, as weights of classes do."""
-    is_plain = isinstance(value, dict) and all(
-        isinstance(key, bool | int | float | str | np.generic) for key in value
-    )
-    return is_plain and not all(isinstance(key, str) for key in value)
-
-
-def _unpack_pairs(settings: Settings, plain: Any, reader: Reader, depth: int) -> Any:
-    is_pairs = isinstance(plain, list) and all(
-        isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], bool | int | float | str)
-        for pair in plain
-    )
-    ask(is_pairs, "no pairs")
-    return {key: settings.unpack(value, reader, depth) for key, value in plain}
-
-
-def _unpack_tuple(settings: Settings, plain: Any, reader: Reader, depth: int) -> Any:
-    ask(isinstance(plain, list), "no list")
-    return tuple(settings.unpack(item, reader, depth) for item in plain)
-
-
-def _unpack_float(settings: Settings, plain: Any, reader: Reader, depth: int) -> float:
-    ask(plain in ("nan", "inf", "-inf"), "no number")
-    return float(plain)
-
-
-def _unpack_array(settings: Settings, plain: Any, reader: Reader, depth: int) -> Any:
-    ask(isinstance(plain, str) and plain in reader.arrays, "no array of that name")
-    return reader.arrays[plain]
-
-
-def _unpack_path(settings: Settings, plain: Any, reader: Reader, depth: int) -> Path:
-    ask(isinstance(plain, str), "no path")
-    return Path(plain)
-
-
-def _unpack_stream(settings: Settings, plain: Any, reader: Reader, depth: int) -> Any:
-    return stream_from_plain(plain)
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind in "bifuU" and value.size > 0
-
-
-# Of each kind: whether a value is of it, how it is written, and how it is read.
-_KINDS: dict[str, tuple[Any, Any, Any]] = {
-    "float": (lambda v: False, None, _unpack_float),
-    "tuple": (
-        lambda v: isinstance(v, tuple),
-        lambda s, v, w: [s.pack(item, w) for item in v],
-        _unpack_tuple,
-    ),
-    "pairs": (
-        _has_other_keys,
-        lambda s, v, w: [[s.pack(key, w), s.pack(item, w)] for key, item in v.items()],
-        _unpack_pairs,
-    ),
-    "dict": (lambda v: isinstance(v, dict), _pack_dict, _unpack_dict),
-    "array": (_is_array, lambda s, v, w: w.add(v), _unpack_array),
-    "prior": (_is_prior, _pack_prior, _unpack_prior),
-    "engine": (_is_engine, _pack_engine, _unpack_engine),
-    "stream": (
-        lambda v: isinstance(v, np.random.Generator | np.random.RandomState),
-        lambda s, v, w: stream_to_plain(v),
-        _unpack_stream,
-    ),
-    "path": (
-        lambda v: isinstance(v, os.PathLike),
-        lambda s, v, w: os.fspath(v),
-        _unpack_path,
-    ),
-}
+def unpack_settings(kind: type, plain: Any, reader: Reader) -> Any:
+    """Make an estimator, not yet fitted, of a record of its settings and of what was fitted."""
+    ask(isinstance(plain, dict) and set(plain) == {"settings", "fitted"}, "no estimator")
+    ask(isinstance(plain["settings"], dict), "no settings")
+    check_arguments(kind, plain["settings"])
+    settings = plain["settings"].items()
+    return kind(**{name: Settings().unpack(value, reader) for name, value in settings})

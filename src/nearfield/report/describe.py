@@ -5,17 +5,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from nearfield.report.results import DataSummary
-from nearfield.spectra.axis import feature_axis
+from nearfield.report.results import DataSummary, Integers
 
 _TINY = 10  # samples of a class; fewer say little about its sensitivity
 _N_NAMED = 5
 
 
 def describe_data(
-    features: pd.DataFrame, labels: NDArray[np.int64] | None, classes: Sequence[str]
+    features: pd.DataFrame, labels: Integers | None, classes: Sequence[str]
 ) -> DataSummary:
     """Summarize the features of samples and warn of what is unusual.
 
@@ -42,11 +40,10 @@ def describe_data(
         int(features.isna().to_numpy().sum()),
         counts,
         tuple(warnings),
-        feature_axis(features.columns),
     )
 
 
-def _duplicates(features: pd.DataFrame, labels: NDArray[np.int64] | None) -> list[str]:
+def _duplicates(features: pd.DataFrame, labels: Integers | None) -> list[str]:
     """Find rows that are equal in all features: held-out ones are known to the model."""
     is_copy = features.duplicated(keep=False).to_numpy()
     n_extra = int(features.duplicated().sum())
@@ -96,7 +93,7 @@ def _counting_columns(features: pd.DataFrame) -> list[str]:
     ]
 
 
-def _tiny_classes(counts: NDArray[np.int64], classes: Sequence[str]) -> list[str]:
+def _tiny_classes(counts: Integers, classes: Sequence[str]) -> list[str]:
     tiny = [f"{classes[g]}: {counts[g]}" for g in np.flatnonzero(counts < _TINY).tolist()]
     if not tiny:
         return []

@@ -9,14 +9,7 @@ from numpy.typing import NDArray
 
 from nearfield.report.measures import reliability, roc_curve
 from nearfield.report.results import EstimatorSummary, Method, Report, SampleMap, Spectra
-from nearfield.report.svg import (
-    Axes,
-    class_color,
-    class_shape,
-    figure,
-    padded_range,
-    text,
-)
+from nearfield.report.svg import Axes, class_color, class_shape, figure, padded_range, text
 
 _DASHES = ("", "6 3", "2 3", "8 3 2 3", "1 2")
 _CIVIDIS = ((0, 34, 78), (53, 69, 108), (102, 105, 112), (148, 142, 119), (200, 184, 102))

@@ -14,6 +14,7 @@ from nearfield.report.measures import summarize_losses
 from nearfield.report.results import (
     DataSummary,
     EstimatorSummary,
+    Integers,
     Method,
     Neighbors,
     Report,
@@ -23,9 +24,6 @@ from nearfield.report.results import (
 from nearfield.report.sample_map import leading_plane
 from nearfield.report.validation import Predictions
 from nearfield.spectra.axis import feature_axis
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LEVELS = (0.025, 0.25, 0.5, 0.75, 0.975)
 _LEAST_WEIGHT = 0.01

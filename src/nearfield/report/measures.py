@@ -7,10 +7,8 @@ from numpy.typing import NDArray
 from sklearn import metrics
 
 from nearfield.plotting.calibration import top_label_bins
+from nearfield.report.results import Floats, Integers
 from nearfield.reproduction.metrics import point_losses
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _Z = 1.959963984540054  # 95%
 

@@ -4,11 +4,8 @@ import json
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nearfield.report.results import Report
-
-Integers = NDArray[np.int64]
+from nearfield.report.results import Floats, Integers, Report
 
 _N_SPREAD = 1_500  # samples on the map, evenly over the table
 _N_DOUBTFUL = 500  # the least certain ones, which are there whatever happens
@@ -106,5 +103,5 @@ def _evenly(n: int, n_most: int) -> Integers:
     return np.linspace(0, n - 1, n_most).astype(np.int64)
 
 
-def _rounded(values: NDArray[np.float64]) -> list[list[float]]:
+def _rounded(values: Floats) -> list[list[float]]:
     return [[float(f"{value:.4f}") for value in row] for row in values]

@@ -20,8 +20,6 @@ class DataSummary:
     class_counts : ndarray of int, shape (n_classes,)
         All zero where the classes are not known.
     warnings : tuple of str
-    axis : ndarray, shape (n_features,), or None
-        The positions of the features on a common axis, such as wavelengths, if their names say so.
     """
 
     n_rows: int
@@ -29,7 +27,6 @@ class DataSummary:
     n_missing: int
     class_counts: Integers
     warnings: tuple[str, ...]
-    axis: Floats | None
 
 
 @dataclass(frozen=True, eq=False)

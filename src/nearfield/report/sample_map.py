@@ -4,9 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from nearfield.report.results import Floats
 
 
 class Plane(NamedTuple):

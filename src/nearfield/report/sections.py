@@ -22,6 +22,12 @@ from nearfield.report.svg import legend
 DOUBTFUL = 0.8  # a class of a lower probability is worth a second look
 LEVEL = 0.05  # at which samples are refused
 _N_LISTED = 500
+_MAP_CONTROLS = (
+    '<fieldset class="choose filter"><legend>Colour by</legend>'
+    '<label><input type="radio" name="shade" value="by-class" checked> class</label>'
+    '<label><input type="radio" name="shade" value="by-uncertainty"> uncertainty</label>'
+    "</fieldset>"
+)
 
 
 def tiles(report: Report) -> str:
@@ -75,7 +81,7 @@ def data(report: Report) -> str:
 
 def comparison(report: Report) -> str:
     """Compare the losses of the methods."""
-    if report.labels is None or len(report.methods) < 1:
+    if report.labels is None:
         return ""
     rows = []
     for i, method in enumerate(report.methods):
@@ -178,20 +184,11 @@ def sample_map(report: Report, shown: Shown) -> str:
         uncertainty = np.full(len(shown.points), np.nan)
         top = report.probabilities[shown.samples].max(axis=1)
         uncertainty[: len(top)] = (1.0 - top) / (1.0 - 1.0 / len(report.classes))
-        drawing = _map_controls(report) + map_figure(report.sample_map, shown.points, uncertainty)
+        drawing = _MAP_CONTROLS + map_figure(report.sample_map, shown.points, uncertainty)
         drawing += _map_legends(report) + _map_caption(report, shown)
     hint = "Select a sample on the map or in the table to see its probabilities and neighbours."
     panel = f'<div id="detail" aria-live="polite"><p class="muted hint-text">{hint}</p></div>'
     return f'<div class="map-columns"><div>{drawing}</div>{panel}</div>'
-
-
-def _map_controls(report: Report) -> str:
-    return (
-        '<fieldset class="choose filter"><legend>Colour by</legend>'
-        '<label><input type="radio" name="shade" value="by-class" checked> class</label>'
-        '<label><input type="radio" name="shade" value="by-uncertainty"> uncertainty</label>'
-        "</fieldset>"
-    )
 
 
 def _map_legends(report: Report) -> str:

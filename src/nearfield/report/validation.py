@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from nearfield.estimators import split_pipeline
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from nearfield.report.results import Floats, Integers
 
 N_NEIGHBORS = 8
 _N_INFLUENCES = 2**23  # of samples on training points, at once

@@ -87,42 +87,38 @@ def spread(errors: pd.Series) -> dict[str, float]:
     return {"mean": e.mean(), "sd": e.std(), "min": e.min(), "max": e.max()}
 
 
-def is_in_range(paper: int, record: dict[str, float]) -> bool:
-    """Tell whether a figure of the paper lies in our range, the ends rounded as the paper does."""
-    return bool(np.round(record["min"]) <= paper <= np.round(record["max"]))
+def against_paper(errors: pd.Series, paper: int) -> dict[str, Any]:
+    """Compare errors over splits with a figure of the paper.
+
+    It is reproduced if it lies in our range, the ends rounded as the paper does.
+    """
+    ours = spread(errors)
+    is_in_range = bool(np.round(ours["min"]) <= paper <= np.round(ours["max"]))
+    return {**ours, "paper": paper, "is_in_range": is_in_range}
 
 
 def summarise(frame: pd.DataFrame, settings: Settings) -> pd.DataFrame:
     """Compare our errors over splits with each figure of the paper."""
-    records = []
     groups = main_rows(frame, settings).groupby(["name", "method"], observed=True)
-    for (name, method), group in groups:
-        paper, ours = ERRORS[name][method], spread(group["error"])
-        records.append(
-            {
-                "name": name,
-                "method": method,
-                "n_splits": len(group),
-                **ours,
-                "paper": paper,
-                "is_in_range": is_in_range(paper, ours),
-                "paper_minus_mean_in_sd": (
-                    (paper - ours["mean"]) / ours["sd"] if ours["sd"] > 0.0 else np.nan
-                ),
-            }
-        )
-    return pd.DataFrame(records)
+    records = [
+        {"name": name, "method": method, "n_splits": len(group)}
+        | against_paper(group["error"], ERRORS[name][method])
+        for (name, method), group in groups
+    ]
+    summary = in_paper_order(pd.DataFrame(records))
+    gap = (summary["paper"] - summary["mean"]) / summary["sd"].replace(0.0, np.nan)
+    return summary.assign(paper_minus_mean_in_sd=gap)
 
 
 def comparison(summary: pd.DataFrame, name: str, caption: str) -> list[str | Table]:
     """Say what was reproduced, show the figures, and explain those outside our range."""
-    table = _error_table(summary, name, f"{caption}: {CELL}")
+    table = error_table(summary, name, caption)
     return [_reproduced_text(summary), table, *_difference_text(summary)]
 
 
 def _reproduced_text(summary: pd.DataFrame) -> str:
     """Say what was reproduced."""
-    agrees = summary.groupby("name", sort=False)["is_in_range"].all()
+    agrees = summary.groupby("name", observed=True)["is_in_range"].all()
     names = [TITLES[name] for name in agrees.index[agrees]]
     n_splits = int(summary["n_splits"].max())
     text = (
@@ -134,20 +130,23 @@ def _reproduced_text(summary: pd.DataFrame) -> str:
     return text + (few if n_splits < 10 else "")
 
 
-def _error_table(summary: pd.DataFrame, name: str, caption: str) -> Table:
-    """Show the paper's figure beside our mean and range, a row for each data set."""
-    shown = []
-    for data_set, group in summary.groupby("name", sort=False):
-        row = {"name": data_set}
-        for cell in group.to_dict("records"):
-            row[cell["method"]] = cell_text(cell)
-        shown.append(row)
-    columns = {"data set": "{title}"} | {m: f"{{{m}}}" for m in METHODS if m in shown[0]}
-    return Table(name, caption, summary, columns, pd.DataFrame(shown))
+def error_table(data: pd.DataFrame, name: str, caption: str) -> Table:
+    """Show the paper's figures beside our means and ranges, for each data set and reading."""
+    keys, columns = ["name"], {"data set": "{title}"}
+    if "reading" in data:
+        keys, columns = [*keys, "reading"], columns | {"features, training set": "{reading}"}
+    shown = pd.DataFrame(
+        [
+            dict(zip(keys, values, strict=True))
+            | {cell["method"]: _cell_text(cell) for cell in group.to_dict("records")}
+            for values, group in data.groupby(keys, observed=True)
+        ]
+    )
+    columns |= {method: f"{{{method}}}" for method in METHODS if method in shown}
+    return Table(name, f"{caption}: {CELL}", data, columns, shown)
 
 
-def cell_text(cell: dict[Any, Any]) -> str:
-    """Write the paper's figure beside our mean and range."""
+def _cell_text(cell: dict[Any, Any]) -> str:
     mark = "" if cell["is_in_range"] else "†"
     return f"{cell['paper']}{mark} / {cell['mean']:.1f} ({cell['min']:.0f}-{cell['max']:.0f})"
 
@@ -155,9 +154,8 @@ def cell_text(cell: dict[Any, Any]) -> str:
 def _difference_text(summary: pd.DataFrame) -> list[str]:
     """Explain each data set on which a figure of the paper is outside our range, in one line."""
     lines = []
-    for name, group in summary[~summary["is_in_range"]].groupby("name", sort=False):
-        paper = _span(group["paper"], 0)
-        ours = _span(group["mean"], 1)
+    for name, group in summary[~summary["is_in_range"]].groupby("name", observed=True):
+        paper, ours = _span(group["paper"], 0), _span(group["mean"], 1)
         methods = _listed(list(group["method"])) if len(group) < len(METHODS) else "all methods"
         lines.append(
             f"- *{TITLES[name]}*, {methods}: paper {paper}%, here {ours}%. {ERROR_REASONS[name]}"

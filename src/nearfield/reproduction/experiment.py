@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from nearfield.estimators import DistanceNeighborsClassifier, KNeighborsClassifierCV
+from nearfield.inference import Exchange, Posterior
+from nearfield.prediction import Predictor
 from nearfield.reproduction.metrics import point_losses, predictive_entropy
 from nearfield.reproduction.paper import KERNELS, MAX_SIGMA, SPECTRA
 from nearfield.reproduction.problems import DataHome, Problem, split, stream
@@ -18,8 +21,6 @@ _LEAST_MASS = 0.01  # of beta >= 0: with less, the truncated prior gets a fit of
 
 def run_nearest(name: str, index: int, seed: int, data_home: DataHome = None) -> Result:
     """Measure k-nn with k by leave-one-out; on spectra, its errors for every k as well."""
-    from nearfield.estimators import KNeighborsClassifierCV
-
     problem = split(name, index, seed, data_home)
     model = KNeighborsClassifierCV().fit(problem.train_features, problem.train_labels)
     probabilities = model.predict_proba(problem.test_features)
@@ -56,13 +57,13 @@ def run_distance(
     problem = split(name, index, seed, data_home)
     random_state = stream(seed, name, method, index)
     first = "paper" if prior == "both" else prior
-    model = distance_model(name, method, inference, first, random_state, chain)
+    model = make_model(name, method, inference, first, random_state, chain)
     messages = fit_quietly(model, problem)
     posteriors = {first: model.posterior_}
     if prior == "both":
         posteriors["cut"] = _given_attraction(model.posterior_)
         if posteriors["cut"] is None:
-            again = distance_model(name, method, inference, "cut", random_state, chain)
+            again = make_model(name, method, inference, "cut", random_state, chain)
             messages += fit_quietly(again, problem)
             posteriors["cut"] = again.posterior_
     return {
@@ -75,12 +76,12 @@ def run_distance(
     }
 
 
-def distance_model(
+def make_model(
     name: str, method: str, inference: str, prior: str, random_state: int, chain: Any = None
 ) -> Any:
-    """Make a d-nn classifier with the paper's settings for a data set."""
-    from nearfield.estimators import DistanceNeighborsClassifier
-
+    """Make k-nn, or a d-nn classifier with the paper's settings for a data set."""
+    if method == "k-nn":
+        return KNeighborsClassifierCV()
     return DistanceNeighborsClassifier(
         KERNELS[method],
         inference=engine(name, inference, chain),
@@ -92,8 +93,6 @@ def distance_model(
 
 def engine(name: str, inference: str, chain: tuple[int, int, int] | None = None) -> Any:
     """Return the engine; exchange with one chain of the paper's length unless one is given."""
-    from nearfield.inference import Exchange
-
     if inference != "exchange":
         return inference
     paper = (20_000, 30_000, 1_000) if name == "olive-oil" else (10_000, 10_000, 1_000)
@@ -121,8 +120,6 @@ def fit_quietly(model: Any, problem: Problem) -> list[str]:
 
 def _given_attraction(posterior: Any) -> Any:
     """Return the posterior given that beta >= 0, or None where that has next to no mass."""
-    from nearfield.inference import Posterior
-
     keep = posterior.beta >= 0.0
     mass = float(posterior.weight[keep].sum())
     if mass < _LEAST_MASS:
@@ -134,8 +131,6 @@ def _given_attraction(posterior: Any) -> Any:
 
 def _measure(model: Any, posterior: Any, problem: Problem) -> Result:
     """Measure both predictives on the test points, and summarise the posterior."""
-    from nearfield.prediction import Predictor
-
     distances = model.metric_space_.distances_to(problem.test_features)
     probabilities = {
         predictive: Predictor(posterior, model.family_, model.labels_, predictive).probabilities(

@@ -5,7 +5,7 @@ their marker as well.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,16 +14,13 @@ from numpy.typing import ArrayLike
 from nearfield._extras import import_extra
 from nearfield.reproduction.paper import METHODS, TITLES
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as MatplotlibFigure
-
 COLOURS = {"k-nn": "#000000", "d-nn1": "#0072B2", "d-nn2": "#E69F00", "d-nn3": "#009E73"}
 MARKERS = {"k-nn": "s", "d-nn1": "o", "d-nn2": "^", "d-nn3": "D"}
 PAPER_COLOUR = "#D55E00"
 ACCENTS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9")
 
 
-def new_figure(width: float, height: float, **subplots: Any) -> tuple["MatplotlibFigure", Any]:
+def new_figure(width: float, height: float, **subplots: Any) -> tuple[Any, Any]:
     """Make a figure and its axes without touching the state of pyplot."""
     figure = import_extra("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
     axes = figure.subplots(**subplots)
@@ -42,9 +39,7 @@ class Series(NamedTuple):
     colour: str
 
 
-def draw_rows(
-    names: Sequence[str], series: Mapping[str, Series], xlabel: str
-) -> tuple["MatplotlibFigure", Any]:
+def draw_rows(names: Sequence[str], series: Mapping[str, Series], xlabel: str) -> tuple[Any, Any]:
     """Draw a row for each name, the series below each other in it; return figure and axes."""
     figure, ax = new_figure(8.0, 1.6 + 0.17 * len(names) * (len(series) + 0.5))
     step = 0.76 / len(series)

@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nearfield.plotting import expected_calibration_error
+
 LOSSES = ("error", "log_loss", "brier", "ece")
 SMALLEST = float(np.finfo(np.float64).eps)
 """A probability below this counts as this in the log loss: k-nn gives zeros."""
@@ -45,7 +47,7 @@ def point_losses(probabilities: ArrayLike, labels: ArrayLike) -> dict[str, float
         "error": float(np.mean(p.argmax(axis=1) != y)),
         "log_loss": float(-np.log(np.maximum(p[points, y], SMALLEST)).mean()),
         "brier": float((residuals**2).sum(axis=1).mean()),
-        "ece": _calibration_error(p, y),
+        "ece": expected_calibration_error(y, p),
     }
 
 
@@ -71,10 +73,3 @@ def _checked(
             "Give the column of each label's class."
         )
     return p, y.astype(np.int64)
-
-
-def _calibration_error(p: NDArray[np.float64], y: NDArray[np.int64]) -> float:
-    # Here, not above: the plots are not needed to measure.
-    from nearfield.plotting import expected_calibration_error
-
-    return float(expected_calibration_error(y, p))

@@ -28,7 +28,8 @@ def render_page(markdown: str, title: str, folder: Path) -> str:
     body = parser.renderer.render(tokens, parser.options, {})
     body = body.replace("<table>", '<div class="scroll"><table>')
     body = body.replace("</table>", "</table></div>")
-    body = body.replace("</h1>", f"</h1>\n{_navigation(contents)}", 1)
+    links = " ".join(f'<a href="#{anchor}">{escape(name)}</a>' for anchor, name in contents)
+    body = body.replace("</h1>", f"</h1>\n<nav>{links}</nav>", 1)
     template = files("nearfield.reproduction").joinpath("page.html").read_text(encoding="utf-8")
     return Template(template).substitute(title=escape(title), body=body)
 
@@ -51,8 +52,3 @@ def _number_headings(tokens: list[Any]) -> list[tuple[str, str]]:
             opening.attrs["id"] = anchor
             contents.append((anchor, inline.content))
     return contents
-
-
-def _navigation(contents: list[tuple[str, str]]) -> str:
-    links = " ".join(f'<a href="#{anchor}">{escape(title)}</a>' for anchor, title in contents)
-    return f"<nav>{links}</nav>"

@@ -33,6 +33,15 @@ def load(name: str, data_home: DataHome = None) -> Bunch:
     return getattr(datasets, f"load_{name}")()
 
 
+def why_missing(name: str, data_home: DataHome = None) -> str | None:
+    """Say where to get spectra that are not in the folder; None for data that is there."""
+    try:
+        load(name, data_home)
+    except FileNotFoundError as error:
+        return str(error)
+    return None
+
+
 def split(name: str, index: int, seed: int, data_home: DataHome = None) -> Problem:
     """Draw a stratified split with the paper's number of training points."""
     bunch = load(name, data_home)

@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import StandardScaler
 
 from nearfield.datasets import stratified_split
+from nearfield.inference import Pseudolikelihood
 from nearfield.reproduction import errors
-from nearfield.reproduction.experiment import distance_model, fit_quietly
-from nearfield.reproduction.paper import ERRORS, METHODS, TITLES
+from nearfield.reproduction.experiment import fit_quietly, make_model
+from nearfield.reproduction.paper import ERRORS, TITLES
 from nearfield.reproduction.problems import Problem, load
 from nearfield.reproduction.report import Table
 from nearfield.reproduction.settings import Settings
@@ -53,13 +56,8 @@ def run_reading(
 
 
 def _model(name: str, method: str) -> Any:
-    from nearfield.estimators import KNeighborsClassifierCV
-    from nearfield.inference import Pseudolikelihood
-
-    if method == "k-nn":
-        return KNeighborsClassifierCV(standardize=False)
-    model = distance_model(name, method, "pseudolikelihood", "cut", 0)
-    return model.set_params(inference=Pseudolikelihood(DENSITY), standardize=False)
+    model = make_model(name, method, "pseudolikelihood", "cut", 0).set_params(standardize=False)
+    return model if method == "k-nn" else model.set_params(inference=Pseudolikelihood(DENSITY))
 
 
 def draw(name: str, how: str, share: float, seed: list[int]) -> Problem:
@@ -75,9 +73,6 @@ def draw(name: str, how: str, share: float, seed: list[int]) -> Problem:
 
 def transform(problem: Problem, features: str) -> Problem:
     """Transform the features, fitted to the training set."""
-    from sklearn.decomposition import PCA
-    from sklearn.preprocessing import StandardScaler
-
     if features == "raw":
         return problem
     scaler = StandardScaler() if features == "standardised" else PCA(whiten=True)
@@ -92,21 +87,18 @@ def collect(results: Results) -> pd.DataFrame:
     records = []
     for unit, result in results:
         about = {key: unit.arguments[key] for key in ("name", "features", "how", "share")}
+        reading = _reading(about["features"], about["how"], about["share"])
         for method, values in result["errors"].items():
-            ours, paper = errors.spread(pd.Series(values)), ERRORS[about["name"]][method]
-            records.append(
-                {
-                    **about,
-                    "method": method,
-                    "reading": f"{about['features']}, {about['how']} {about['share']:.0%}",
-                    **ours,
-                    "paper": paper,
-                    "is_in_range": errors.is_in_range(paper, ours),
-                }
-            )
+            paper = ERRORS[about["name"]][method]
+            record = {**about, "method": method, "reading": reading}
+            records.append(record | errors.against_paper(pd.Series(values), paper))
     frame = errors.in_paper_order(pd.DataFrame(records))
-    order = [f"{features}, {how} {share:.0%}" for features in FEATURES for how, share in SPLITS]
+    order = [_reading(features, *split) for features, split in product(FEATURES, SPLITS)]
     return frame.assign(reading=pd.Categorical(frame["reading"], order, ordered=True))
+
+
+def _reading(features: str, how: str, share: float) -> str:
+    return f"{features}, {how} {share:.0%}"
 
 
 def blocks(results: Results) -> list[str | Table]:
@@ -131,20 +123,10 @@ def blocks(results: Results) -> list[str | Table]:
     return [text, Table("readings", caption, frame, columns, shown), *_details(frame)]
 
 
-def _details(frame: pd.DataFrame) -> list[str | Table]:
+def _details(frame: pd.DataFrame) -> list[Table]:
     """Show the errors on data sets that differ under the main reading."""
     main = frame[frame["reading"] == "standardised, stratified 25%"]
-    names = main["name"][~main["is_in_range"]].unique()
-    shown = [
-        {"name": name, "reading": reading}
-        | {cell["method"]: errors.cell_text(cell) for cell in group.to_dict("records")}
-        for (name, reading), group in frame.groupby(["name", "reading"], observed=True)
-        if name in names
-    ]
-    if not shown:
+    data = frame[frame["name"].isin(main["name"][~main["is_in_range"]])]
+    if data.empty:
         return []
-    columns = {"data set": "{title}", "features, training set": "{reading}"}
-    columns |= {method: f"{{{method}}}" for method in METHODS if method in shown[0]}
-    caption = f"Test error by reading: {errors.CELL}"
-    data = frame[frame["name"].isin(names)]
-    return [Table("readings-errors", caption, data, columns, pd.DataFrame(shown))]
+    return [errors.error_table(data, "readings-errors", "Test error by reading")]

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -23,9 +23,6 @@ from nearfield.reproduction.page import render_page
 from nearfield.reproduction.paper import TITLES
 from nearfield.reproduction.settings import Settings
 from nearfield.runs import Results, write_file
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as MatplotlibFigure
 
 TITLE = "Classification using distance nearest neighbours: a reproduction"
 INTRODUCTION = (
@@ -82,7 +79,7 @@ class Figure:
 
     name: str
     caption: str
-    draw: Callable[[], "MatplotlibFigure"]
+    draw: Callable[[], Any]
 
     def to_markdown(self) -> str:
         """Return the image with its caption."""

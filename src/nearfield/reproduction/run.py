@@ -12,7 +12,6 @@ from nearfield.reproduction.report import Section, write_report, write_section
 from nearfield.reproduction.settings import Settings
 from nearfield.runs import Results, Store, Unit, run_units, watched
 
-PARTS = ("table1", "table2", "meat", "olive-oil", "claims")
 _SECONDS_BETWEEN = 20.0  # between two versions of an unfinished section
 
 
@@ -26,12 +25,13 @@ class Part(NamedTuple):
 _PARTS = {
     "table1": Part(lambda settings: [], lambda _, settings: tables.table1(settings.data_home)),
     "table2": Part(tables.table2_units, tables.table2),
-    "claims": Part(claims.make_units, claims.build),
     **{
         name: Part(partial(tables.spectra_units, name), partial(tables.spectra, name))
         for name in SPECTRA
     },
+    "claims": Part(claims.make_units, claims.build),
 }
+PARTS = tuple(_PARTS)
 
 
 def reproduce(parts: Sequence[str], settings: Settings) -> Iterator[Section]:
@@ -55,32 +55,26 @@ def reproduce(parts: Sequence[str], settings: Settings) -> Iterator[Section]:
     if unknown:
         raise ValueError(f"Expected parts among {PARTS}; got {unknown}. Choose some of them.")
     for name in parts:
-        try:
-            units = _PARTS[name].make_units(settings)
-        except FileNotFoundError as error:
-            if name not in SPECTRA:
-                raise
-            section = tables.missing_spectra(name, error)
-            _write(section, settings, [])
-        else:
-            section = _run(name, _PARTS[name], units, settings)
-        yield section
+        yield _run(name, settings)
 
 
-def _run(name: str, part: Part, units: list[Unit], settings: Settings) -> Section:
+def _run(name: str, settings: Settings) -> Section:
     """Do the work of a part; write the groups that are done from time to time and when stopped."""
+    part = _PARTS[name]
+    units = part.make_units(settings)
     store = Store(settings.out / "units", settings.is_fresh)
     waiting = Counter(unit.group for unit in units)
     results: Results = []
     n_written, written_at = 0, -_SECONDS_BETWEEN
 
-    def build(pairs: Results) -> Section:
-        section = part.build(pairs, settings)
-        _write(section, settings, pairs)
-        return section
-
     def done() -> Results:
         return [pair for pair in results if waiting[pair[0].group] == 0]
+
+    def write() -> Section:
+        section = part.build(done(), settings)
+        write_section(section, settings, done())
+        write_report(settings.out, PARTS)
+        return section
 
     try:
         for unit, result in watched(run_units(units, store, settings.n_jobs), units, name):
@@ -88,15 +82,10 @@ def _run(name: str, part: Part, units: list[Unit], settings: Settings) -> Sectio
             waiting[unit.group] -= 1
             is_due = time.monotonic() - written_at >= _SECONDS_BETWEEN
             if waiting[unit.group] == 0 and is_due and len(results) < len(units):
-                build(done())
+                write()
                 n_written, written_at = len(done()), time.monotonic()
     except BaseException:  # most likely Ctrl-C
         if len(done()) > n_written:
-            build(done())
+            write()
         raise
-    return build(results)
-
-
-def _write(section: Section, settings: Settings, results: Results) -> None:
-    write_section(section, settings, results)
-    write_report(settings.out, PARTS)
+    return write()

@@ -13,7 +13,7 @@ from nearfield.reproduction.paper import (
     TITLES,
     Sizes,
 )
-from nearfield.reproduction.problems import DataHome, load
+from nearfield.reproduction.problems import DataHome, load, why_missing
 from nearfield.reproduction.report import Figure, Section, Table
 from nearfield.reproduction.settings import Settings
 from nearfield.runs import Results, Unit
@@ -106,13 +106,17 @@ def _table2_settings(settings: Settings) -> str:
 
 
 def spectra_units(name: str, settings: Settings) -> list[Unit]:
-    """List the work; FileNotFoundError, which says where to get them, without the spectra."""
-    load(name, settings.data_home)
-    return errors.make_units([name], settings)
+    """List the work, if the spectra are there."""
+    is_there = why_missing(name, settings.data_home) is None
+    return errors.make_units([name], settings) if is_there else []
 
 
 def spectra(name: str, results: Results, settings: Settings) -> Section:
     """Compare test errors on spectra with the paper's, and draw its figure of k-nn over k."""
+    title = f"{TITLES[name]}: figure {FIGURE_NUMBERS[name]}"
+    if not results:
+        reason = why_missing(name, settings.data_home)
+        return Section(name, title, [f"Left out: the spectra are not there. {reason}"])
     frame = errors.collect(results)
     summary = errors.summarise(frame, settings)
     leave_one_out, test = _curves(results)
@@ -134,16 +138,7 @@ def spectra(name: str, results: Results, settings: Settings) -> Section:
         errors.time_text(frame, settings),
     ]
     lead = errors.comparison(summary, name, "Test error")
-    return Section(name, _spectra_title(name), lead, rest)
-
-
-def missing_spectra(name: str, error: FileNotFoundError) -> Section:
-    """Say that the spectra are not there."""
-    return Section(name, _spectra_title(name), [f"Left out: the spectra are not there. {error}"])
-
-
-def _spectra_title(name: str) -> str:
-    return f"{TITLES[name]}: figure {FIGURE_NUMBERS[name]}"
+    return Section(name, title, lead, rest)
 
 
 def _curves(results: Results) -> tuple[np.ndarray, np.ndarray]:

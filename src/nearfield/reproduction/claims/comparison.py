@@ -1,6 +1,6 @@
 """Claim: d-nn1 and d-nn3 match k-nn and beat d-nn2."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,9 +12,6 @@ from nearfield.reproduction.paper import KERNELS, TITLES
 from nearfield.reproduction.report import Figure, Table
 from nearfield.reproduction.settings import Settings
 from nearfield.runs import Results, Unit
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as MatplotlibFigure
 
 TITLE = "d-nn against k-nn"
 QUOTE = (
@@ -77,7 +74,7 @@ def _difference(wide: pd.DataFrame, name: str, method: str, reference: str) -> d
     }
 
 
-def _draw(wide: pd.DataFrame, names: tuple[str, ...]) -> "MatplotlibFigure":
+def _draw(wide: pd.DataFrame, names: tuple[str, ...]) -> Any:
     series = {}
     for method in KERNELS:
         found = pd.DataFrame([_difference(wide, name, method, "k-nn") for name in names])

@@ -5,24 +5,24 @@ Its mixing is compared with that of the auxiliary variable method, which it repl
 
 import warnings
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.preprocessing import StandardScaler
 
+from nearfield.distances import distance_matrix
+from nearfield.field import DistanceFamily
+from nearfield.inference import AuxiliaryVariable, Exchange, Priors
 from nearfield.reproduction import errors
 from nearfield.reproduction.claims.findings import Finding, verdict
 from nearfield.reproduction.experiment import beta_prior, sigma_prior
 from nearfield.reproduction.figures import ACCENTS, COLOURS, MARKERS, new_figure
 from nearfield.reproduction.paper import KERNELS, TITLES
-from nearfield.reproduction.problems import DataHome, load, split, stream
+from nearfield.reproduction.problems import DataHome, split, stream, why_missing
 from nearfield.reproduction.report import Figure, Table
 from nearfield.reproduction.settings import Settings
 from nearfield.runs import Result, Results, Unit
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as MatplotlibFigure
 
 TITLE = "The exchange algorithm"
 QUOTE = (
@@ -31,7 +31,7 @@ QUOTE = (
     "exchange algorithm which avoids this choice or adaptation and has very good mixing properties."
 )
 PLACE = "Sections 5.2 and 6"
-ENGINES = {"exchange": "Exchange", "auxiliary variable": "AuxiliaryVariable"}
+ENGINES = {"exchange": Exchange, "auxiliary variable": AuxiliaryVariable}
 USUAL_ACCEPTANCE = (0.15, 0.40)
 _N_TRACE = 600
 
@@ -40,19 +40,11 @@ def make_units(settings: Settings) -> list[Unit]:
     """List each engine on each model, on every data set that is there."""
     units = []
     for name, method, engine in product(settings.long_data_sets, KERNELS, ENGINES):
-        if _is_there(name, settings.data_home):
+        if why_missing(name, settings.data_home) is None:
             arguments = {"name": name, "method": method, "engine": engine, "seed": settings.seed}
             arguments |= settings.mixing_chain._asdict()
             units.append(Unit(TITLE, run_chain, arguments, {"data_home": settings.data_home}))
     return units
-
-
-def _is_there(name: str, data_home: DataHome) -> bool:
-    try:
-        load(name, data_home)
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def run_chain(
@@ -66,20 +58,12 @@ def run_chain(
     data_home: DataHome = None,
 ) -> Result:
     """Run two chains on the first split; measure acceptance and effective sample sizes."""
-    from sklearn.preprocessing import StandardScaler
-
-    from nearfield import inference
-    from nearfield.distances import distance_matrix
-    from nearfield.field import DistanceFamily
-
     problem = split(name, 0, seed, data_home)
     points = StandardScaler().fit_transform(problem.train_features)
     n_classes = int(problem.train_labels.max()) + 1
     family = DistanceFamily(distance_matrix(points), KERNELS[method], n_classes)
-    settings = getattr(inference, ENGINES[engine])(
-        n_draws=n_draws, n_burn=n_burn, n_sweeps=n_sweeps, n_chains=2
-    )
-    priors = inference.Priors(beta_prior("cut"), sigma_prior(name))
+    settings = ENGINES[engine](n_draws=n_draws, n_burn=n_burn, n_sweeps=n_sweeps, n_chains=2)
+    priors = Priors(beta_prior("cut"), sigma_prior(name))
     rng = np.random.default_rng(stream(seed, name, method, engine))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # poor mixing is what is measured
@@ -156,7 +140,7 @@ def _collect(results: Results) -> pd.DataFrame:
     return frame.assign(ratio=frame["ess_exchange"] / frame["ess_auxiliary"])
 
 
-def _draw(data: pd.DataFrame, results: Results) -> "MatplotlibFigure":
+def _draw(data: pd.DataFrame, results: Results) -> Any:
     figure, (left, right) = new_figure(9.5, 4.2, ncols=2)
     _draw_effective_draws(left, data)
     first = data.iloc[0]
@@ -166,15 +150,12 @@ def _draw(data: pd.DataFrame, results: Results) -> "MatplotlibFigure":
             if wanted.items() <= unit.arguments.items():
                 right.plot(result["trace"], lw=0.8, color=colour, label=engine)
     right.set_title(f"{TITLES[first['name']]}, {first['method']}", fontsize=10)
-    right.set_xlabel("iteration after burn-in")
-    right.set_ylabel("beta")
+    right.set(xlabel="iteration after burn-in", ylabel="beta")
     right.legend(frameon=False)
     return figure
 
 
-def _draw_effective_draws(ax: "Axes", data: pd.DataFrame) -> None:
-    from matplotlib.ticker import FuncFormatter, NullFormatter
-
+def _draw_effective_draws(ax: Any, data: pd.DataFrame) -> None:
     sizes = data[["ess_auxiliary", "ess_exchange"]].clip(lower=0.1)  # zero: a chain that stood
     limits = [sizes.to_numpy().min() / 1.5, sizes.to_numpy().max() * 1.5]
     ax.plot(limits, limits, color="0.6", lw=1.0)
@@ -184,8 +165,7 @@ def _draw_effective_draws(ax: "Axes", data: pd.DataFrame) -> None:
         ax.plot(*own.T, MARKERS[method], color=COLOURS[method], label=method)
     ax.set(xscale="log", yscale="log", xlim=limits, ylim=limits)
     for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.set_minor_formatter(NullFormatter())
-    ax.set_xlabel("ESS per 1,000, auxiliary variable")
-    ax.set_ylabel("ESS per 1,000, exchange")
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter("")
+    ax.set(xlabel="ESS per 1,000, auxiliary variable", ylabel="ESS per 1,000, exchange")
     ax.legend(frameon=False, loc="lower right")

@@ -1,22 +1,21 @@
 """Claim: as beta grows, the modal class of the neighbourhood gets probability one."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from nearfield.inference import Posterior
+from nearfield.prediction import Predictor
 from nearfield.reproduction.claims.findings import Finding, verdict
-from nearfield.reproduction.experiment import distance_model, fit_quietly
+from nearfield.reproduction.experiment import fit_quietly, make_model
 from nearfield.reproduction.figures import COLOURS, new_figure
 from nearfield.reproduction.paper import KERNELS
 from nearfield.reproduction.problems import split, stream
 from nearfield.reproduction.report import Figure, Table
 from nearfield.reproduction.settings import Settings
 from nearfield.runs import Result, Results, Unit
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as MatplotlibFigure
 
 TITLE = "The limit of a large beta"
 QUOTE = "In the limit as β → ∞, the modal class label in the neighbourhood set has probability 1."
@@ -35,11 +34,8 @@ def run_limit(method: str, seed: int) -> Result:
 
     sigma is its posterior mean; the modal class has the largest weight among the neighbours.
     """
-    from nearfield.inference import Posterior
-    from nearfield.prediction import Predictor
-
     problem = split("wine", 0, seed)
-    model = distance_model("wine", method, "pseudolikelihood", "cut", stream(seed, "limit"))
+    model = make_model("wine", method, "pseudolikelihood", "cut", stream(seed, "limit"))
     fit_quietly(model, problem)
     sigma = float(model.posterior_.mean()["sigma"])
     distances = model.metric_space_.distances_to(problem.test_features)
@@ -110,7 +106,7 @@ def _record(method: str, predictive: str, probabilities: np.ndarray) -> dict[str
     }
 
 
-def _draw(curves: dict[str, np.ndarray]) -> "MatplotlibFigure":
+def _draw(curves: dict[str, np.ndarray]) -> Any:
     figure, axes = new_figure(9.5, 3.4, ncols=3, sharey=True)
     for ax, method in zip(axes, KERNELS, strict=True):
         ax.plot(BETAS, curves[method], color=COLOURS[method], lw=0.4, alpha=0.35)

@@ -4,22 +4,20 @@ Two experiments on the petals of iris. A training point of another class is plac
 point and moved away. Then the test point itself is moved away from all training points.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.preprocessing import StandardScaler
 
 from nearfield.reproduction.claims.findings import FAILS, HOLDS, IN_PART, Finding
-from nearfield.reproduction.experiment import distance_model, fit_quietly
+from nearfield.reproduction.experiment import fit_quietly, make_model
 from nearfield.reproduction.figures import COLOURS, new_figure
 from nearfield.reproduction.paper import METHODS
 from nearfield.reproduction.problems import Problem, petals, split, stream
 from nearfield.reproduction.report import Figure, Table
 from nearfield.reproduction.settings import Settings
 from nearfield.runs import Result, Results, Unit
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as MatplotlibFigure
 
 TITLE = "Outliers"
 QUOTE = (
@@ -43,8 +41,6 @@ def make_units(settings: Settings) -> list[Unit]:
 
 def run_outlier(method: str, seed: int, n_distances: int) -> Result:
     """Follow the probabilities of a test point as the intruder, then the point itself, moves."""
-    from sklearn.preprocessing import StandardScaler
-
     problem = petals(split("iris", 0, seed))
     train = StandardScaler().fit_transform(problem.train_features)
     labels = problem.train_labels
@@ -67,11 +63,7 @@ def run_outlier(method: str, seed: int, n_distances: int) -> Result:
 
 
 def _fit(method: str, features: np.ndarray, labels: np.ndarray, seed: int) -> Any:
-    from nearfield.estimators import KNeighborsClassifierCV
-
-    if method == "k-nn":
-        return KNeighborsClassifierCV(standardize=False).fit(features, labels)
-    model = distance_model("iris", method, "pseudolikelihood", "cut", stream(seed, "outlier"))
+    model = make_model("iris", method, "pseudolikelihood", "cut", stream(seed, "outlier"))
     fit_quietly(model.set_params(standardize=False), Problem(features, labels, features, labels))
     return model
 
@@ -134,18 +126,16 @@ def _record(method: str, result: Result) -> dict[str, Any]:
     }
 
 
-def _draw(found: dict[str, Result]) -> "MatplotlibFigure":
+def _draw(found: dict[str, Result]) -> Any:
     figure, (left, right) = new_figure(9.5, 4.0, ncols=2, sharey=True)
     for method, line in zip(METHODS, ("-", "--", "-.", ":"), strict=True):
         style = {"color": COLOURS[method], "ls": line, "lw": 2.0}
         result = found[method]
         left.plot(result["distances"], result["intruded"], label=method, **style)
         right.plot(OUTLIER_DISTANCES, result["far"], **style)
-    left.set_xlabel("distance of the intruder (sd)")
-    left.set_ylabel("probability")
+    left.set(xlabel="distance of the intruder (sd)", ylabel="probability")
     left.set_title("of the true class", fontsize=10)
-    right.set(xscale="log", ylim=(0.3, 1.02))
-    right.set_xlabel("distance of the test point (sd)")
+    right.set(xscale="log", ylim=(0.3, 1.02), xlabel="distance of the test point (sd)")
     right.set_title("of the most probable class", fontsize=10)
     figure.legend(loc="outside upper center", ncols=len(METHODS), frameon=False)
     return figure

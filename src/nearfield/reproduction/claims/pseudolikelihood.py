@@ -1,7 +1,7 @@
 """Claim: pseudolikelihood is a fast approximation to the posterior."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,9 +13,6 @@ from nearfield.reproduction.paper import BENCHMARKS, TITLES
 from nearfield.reproduction.report import Figure, Table
 from nearfield.reproduction.settings import Settings
 from nearfield.runs import Results, Unit
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as MatplotlibFigure
 
 TITLE = "Pseudolikelihood against the full posterior"
 QUOTE = (
@@ -120,7 +117,7 @@ def _repulsion_text(pseudo: pd.DataFrame, full: pd.DataFrame) -> str:
     )
 
 
-def _draw(data: pd.DataFrame) -> "MatplotlibFigure":
+def _draw(data: pd.DataFrame) -> Any:
     series = {}
     styles = (("pseudo", "pseudolikelihood", "o"), ("full", "full posterior", "s"))
     for colour, (suffix, label, marker) in zip(ACCENTS, styles, strict=False):

@@ -1,22 +1,19 @@
 """Claim: the posterior shows where allocation is uncertain."""
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from nearfield.reproduction import errors
 from nearfield.reproduction.claims.findings import Finding, verdict
-from nearfield.reproduction.experiment import distance_model, fit_quietly
+from nearfield.reproduction.experiment import fit_quietly, make_model
 from nearfield.reproduction.figures import ACCENTS, new_figure
 from nearfield.reproduction.metrics import predictive_entropy
 from nearfield.reproduction.problems import load, petals, split, stream
 from nearfield.reproduction.report import Figure, Table
 from nearfield.reproduction.settings import Settings
 from nearfield.runs import Result, Results, Unit
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as MatplotlibFigure
 
 TITLE = "Where allocation is uncertain"
 QUOTE = (
@@ -44,7 +41,7 @@ def run_map(
 ) -> Result:
     """Fit d-nn1 to the petals of iris; compute the predictive entropy on a grid."""
     problem = petals(split("iris", 0, seed))
-    model = distance_model("iris", "d-nn1", inference, "cut", stream(seed, "map"), chain)
+    model = make_model("iris", "d-nn1", inference, "cut", stream(seed, "map"), chain)
     fit_quietly(model, problem)
     points = np.vstack([problem.train_features, problem.test_features])
     margin = 0.08 * np.ptp(points, axis=0)
@@ -101,7 +98,7 @@ def judge(results: Results, settings: Settings) -> Finding:
     return Finding(verdict(float(is_ordered.mean())), summary, [table, drawing])
 
 
-def _draw(entropy_map: Result) -> "MatplotlibFigure":
+def _draw(entropy_map: Result) -> Any:
     iris = load("iris")
     figure, ax = new_figure(7.0, 5.0)
     mesh = ax.pcolormesh(
@@ -118,7 +115,6 @@ def _draw(entropy_map: Result) -> "MatplotlibFigure":
         ax.scatter(*own.T, s=34, color=ACCENTS[g], edgecolor="white", lw=0.8, label=str(name))
     wrong = np.array(entropy_map["test"])[np.array(entropy_map["is_wrong"], dtype=bool)]
     ax.plot(*wrong.T, "x", color="black", ms=8, mew=2.0, label="test point, wrong")
-    ax.set_xlabel(iris.feature_names[2])
-    ax.set_ylabel(iris.feature_names[3])
+    ax.set(xlabel=iris.feature_names[2], ylabel=iris.feature_names[3])
     ax.legend(loc="upper left", frameon=True, framealpha=0.9, fontsize=9)
     return figure
