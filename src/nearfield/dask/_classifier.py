@@ -56,7 +56,7 @@ class LazyFieldClassifier(LazyClassifier, FieldClassifier):
         seed = draw_seed(rng, n_points)
         sharded = ShardedTraining(shards, self._kernel, self._is_directed, seed=seed)
         fit = fit_on_graph(inference, sharded, self._n_neighbors)
-        return ShardedModel.from_fit(shards, fit, self.predictive)
+        return ShardedModel(shards, fit, self.predictive)
 
 
 class DistanceNeighborsClassifier(LazyFieldClassifier, estimators.DistanceNeighborsClassifier):
@@ -203,7 +203,7 @@ class_weight, class_prior, n_folds, concentration, n_jobs, random_state
             fit, log_densities = fit_on_held_out(sharded)
             estimator.classes_, estimator.n_features_in_ = training.classes, training.n_features
             estimator.posterior_ = fit.posterior
-            model = ShardedModel.from_fit(shards[metric], fit, estimator.predictive)
+            model = ShardedModel(shards[metric], fit, estimator.predictive)
             return (estimator, model), log_densities
 
         pairs, log_scores, weights = fit_many_points(settings, training, fit)

@@ -207,7 +207,22 @@ def _map_parts(parts: Sequence[Any], function: Callable[[Any], Any]) -> list[Any
 
 def _sum_parts(parts: list[Any], function: Callable[[Any], Floats]) -> Floats:
     """Apply a function where the parts are, and add up the results on a worker."""
-    return delayed(sum)(each(function, parts)).compute()
+    return delayed(_add_up)(each(partial(_without_zeros, function), parts)).compute()
+
+
+def _without_zeros(function: Callable[[Any], Floats], part: Any) -> tuple[int, Any, Floats]:
+    """Leave out the sites that no row of a part leads to: most of them, for parts are regions."""
+    table = function(part)
+    places = np.flatnonzero(table.any(axis=(1, 2)))
+    return len(table), places, table[places]
+
+
+def _add_up(tables: list[tuple[int, Any, Floats]]) -> Floats:
+    n_sites, _, some = tables[0]
+    total = np.zeros((n_sites, *some.shape[1:]))
+    for _, places, table in tables:
+        total[places] += table
+    return total
 
 
 def _edges(part: GraphRows, sites: Numbers, n_points: int, n_classes: int) -> GraphEdges:

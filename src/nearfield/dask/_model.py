@@ -169,34 +169,22 @@ class ShardedSource(NamedTuple):
         return self.predictor.outlier_score(self.answers)
 
 
-@dataclass(frozen=True, eq=False)
 class ShardedModel:
     """A posterior of a field over shards, and what it predicts.
 
-    Attributes
+    Parameters
     ----------
     shards : Shards
     fit : ModelFit
         Its family is on a `ShardedGraph`.
-    predictor : ShardedPredictor
+    predictive : {"joint", "printed"}
     """
 
-    shards: Shards
-    fit: ModelFit
-    predictor: ShardedPredictor
-
-    @classmethod
-    def from_fit(cls, shards: Shards, fit: ModelFit, predictive: str) -> "ShardedModel":
-        """Prepare to predict; nothing is computed yet."""
-        family, no_labels = family_of(fit.family), np.empty(0, dtype=np.int64)
-        index: Any = None  # the shards have one each
-        predictor = ShardedPredictor(fit.posterior, family, no_labels, index, predictive)
-        return cls(shards, fit, predictor)
-
-    @property
-    def family(self) -> NeighborFamily:
-        """The family, without rows of the graph."""
-        return self.predictor.family
+    def __init__(self, shards: Shards, fit: ModelFit, predictive: str) -> None:
+        self.shards, self.fit, self.family = shards, fit, family_of(fit.family)
+        index: Any = None  # each shard has its own, and its labels
+        labels = np.empty(0, dtype=np.int64)
+        self.predictor = ShardedPredictor(fit.posterior, self.family, labels, index, predictive)
 
     def fitted(self, names: Sequence[str]) -> dict[str, Any]:
         """Give the fitted attributes."""

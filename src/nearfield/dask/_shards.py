@@ -50,16 +50,16 @@ class Cuts(NamedTuple):
     def from_points(cls, points: Floats, n_regions: int) -> "Cuts":
         """Cut halves of halves at the median of the feature in which they are widest."""
         features, values = np.zeros(n_regions - 1, dtype=np.int64), np.zeros(n_regions - 1)
-        members = {0: np.nan_to_num(points)}
+        members = [np.nan_to_num(points)]
         for node in range(n_regions - 1):
-            some = members.pop(node)
+            some = members[node]
             if len(some):
                 features[node] = np.argmax(np.ptp(some, axis=0))
                 values[node] = np.median(some[:, features[node]])
             is_above = some[:, features[node]] > values[node]
-            members[2 * node + 1], members[2 * node + 2] = some[~is_above], some[is_above]
-        is_empty = [len(members[node]) == 0 for node in sorted(members)]
-        return cls(features, values, np.maximum(np.cumsum(np.logical_not(is_empty)) - 1, 0))
+            members += [some[~is_above], some[is_above]]
+        is_filled = [len(some) > 0 for some in members[n_regions - 1 :]]
+        return cls(features, values, np.maximum(np.cumsum(is_filled) - 1, 0))
 
     @property
     def n_shards(self) -> int:
