@@ -41,7 +41,7 @@ def _lazy(name: str) -> Any:
         columns = (each(itemgetter(which), results) for which in range(len(form)))
         return tuple(map(partial(rows.with_results, names=self.classes_), columns, form))
 
-    method.__doc__ = f"On Dask arrays and frames, lazily. {local.__doc__}"
+    method.__doc__ = f"On Dask: X and the results are lazy arrays or frames. {local.__doc__}"
     return method
 
 
@@ -195,7 +195,7 @@ class LazyClassifier(PosteriorMixin, ProbabilisticClassifier):
         """Bring the training points here, as the fitted estimator of one machine."""
         check_is_fitted(self)
         local = self._model.to_local(self._local())
-        self._membership_scores()
+        self._fetch_calibration()
         for name in ("calibration_rows_", "calibration_points_", "calibration_labels_"):
             setattr(local, name, getattr(self, name))
         return local
@@ -250,8 +250,8 @@ class LazyClassifier(PosteriorMixin, ProbabilisticClassifier):
             classifier.held_out = self.held_out_proba_
         return classifier
 
-    def _membership_scores(self) -> Any:
-        """Score the calibration points, which come here when they are first needed."""
+    def _fetch_calibration(self) -> None:
+        """Bring the calibration points here, when they are first needed."""
         if not hasattr(self, "calibration_rows_"):
             training = self._training
             rows = training.of_labels(partial(calibration_rows, n_features=training.n_features))
@@ -260,9 +260,18 @@ class LazyClassifier(PosteriorMixin, ProbabilisticClassifier):
             )
             self.calibration_rows_ = rows
             training.blocks.release()
+
+    def _membership_scores(self) -> Any:
+        if not self._is_scored_by_features:
+            raise ValueError(
+                "Expected a metric of features without gaps for decisions on Dask; got "
+                f"metric={self.metric!r}. Use to_local(), if the training points fit there."
+            )
+        self._fetch_calibration()
         return super()._membership_scores()
 
     def _held_out_probabilities(self) -> Floats:
+        self._fetch_calibration()
         return self._model.conditional_probabilities(self.calibration_rows_)
 
 
