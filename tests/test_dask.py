@@ -273,6 +273,18 @@ def test_decisions_are_those_of_one_machine(model):
     np.testing.assert_array_equal(model.decide(x).compute(), local.decide(X))
 
 
+def test_a_metric_with_gaps_is_brought_home_and_decides_there(tmp_path):
+    gappy = np.where(X > 1_000.0, np.nan, X)
+    model = fitted(as_array(gappy), as_array(Y), metric="nan_euclidean")
+    ours = nearfield.DistanceNeighborsClassifier(**SETTINGS, metric="nan_euclidean").fit(gappy, Y)
+    np.testing.assert_array_equal(model.held_out_proba_, ours.held_out_proba_)
+    with pytest.raises(ValueError, match=r"without gaps.*to_local"):
+        model.membership(as_array(gappy))
+    nearfield.save(model, tmp_path / "model.nearfield")
+    loaded = nearfield.load(tmp_path / "model.nearfield")
+    np.testing.assert_array_equal(loaded.membership(gappy), ours.membership(gappy))
+
+
 def test_frames_with_other_names_are_refused():
     features = dd.from_pandas(FRAME, npartitions=2)
     model = fitted(features, dd.from_pandas(GRAPES, npartitions=2))

@@ -1,23 +1,26 @@
-"""The distance nearest neighbour and k-nearest-neighbour classifiers on Dask collections."""
+"""The three probabilistic classifiers on Dask collections."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nearfield import estimators
 from nearfield.dask._graph import ShardedTraining
-from nearfield.dask._lazy import LazyClassifier, WholeModel
-from nearfield.dask._model import ShardedModel
+from nearfield.dask._lazy import LazyClassifier
+from nearfield.dask._model import AverageModel, ShardedModel, WholeModel
 from nearfield.dask._shards import Shards
 from nearfield.dask._training import TrainingBlocks
 from nearfield.estimators import (
     FieldClassifier,
     Inference,
     MetricSpace,
-    ModelFit,
+    check_average,
     draw_seed,
+    fit_features,
+    fit_many_points,
     fit_on_graph,
+    fit_on_held_out,
     make_rng,
     site_rows,
 )
@@ -25,6 +28,8 @@ from nearfield.estimators import (
 
 class LazyFieldClassifier(LazyClassifier, FieldClassifier):
     """A label field on Dask, fitted on one worker where its points are few, else over shards."""
+
+    _fitted_names = ("posterior_", "priors_", "inference_", "intercept_", "metric_space_")
 
     def _check_settings(self) -> None:
         FieldClassifier._check_settings(self)
@@ -34,15 +39,12 @@ class LazyFieldClassifier(LazyClassifier, FieldClassifier):
                 f"Use nearfield.{type(self).__name__} for given distances."
             )
 
-    def _fit_model(self, training: TrainingBlocks) -> tuple[Any, dict[str, Any]]:
-        n_points, n_classes = training.n_points, training.n_classes
+    def _fit_model(self, training: TrainingBlocks) -> Any:
+        n_points = training.n_points
         rng = make_rng(self.random_state)
-        has_all_sites = len(site_rows(n_points, n_classes, self._kernel, 0)) == n_points
-        if has_all_sites or not self._uses_graph(n_points):
-            model = WholeModel.from_training(
-                self._local(random_state=rng, class_prior=None), training
-            )
-            return model, model.fitted(_describe)
+        if _has_all_sites(training, self._kernel) or not self._uses_graph(n_points):
+            settings = self._local(random_state=rng, class_prior=None)
+            return WholeModel(settings, training)
         inference = Inference.from_estimator(self, rng)
         if not inference.is_pseudolikelihood:
             raise ValueError(
@@ -54,21 +56,7 @@ class LazyFieldClassifier(LazyClassifier, FieldClassifier):
         seed = draw_seed(rng, n_points)
         sharded = ShardedTraining(shards, self._kernel, self._is_directed, seed=seed)
         fit = fit_on_graph(inference, sharded, self._n_neighbors)
-        return self._sharded_model(shards, fit)
-
-    def _sharded_model(self, shards: Shards, fit: ModelFit) -> tuple[Any, dict[str, Any]]:
-        """Make a model over shards; give it, and what is fitted by its names."""
-        alpha = fit.family.external_field
-        return ShardedModel.from_fit(shards, fit, self.predictive), {
-            "posterior_": fit.posterior,
-            "priors_": fit.priors,
-            "inference_": fit.engine_name,
-            "intercept_": np.zeros(shards.n_classes) if alpha is None else np.asarray(alpha),
-            "metric_space_": shards.space,
-        }
-
-    def _make_predictor(self, index: Any = None) -> None:
-        """Predictions are made on the workers."""
+        return ShardedModel(shards, fit, self.predictive)
 
 
 class DistanceNeighborsClassifier(LazyFieldClassifier, estimators.DistanceNeighborsClassifier):
@@ -149,8 +137,82 @@ random_state, verbose
     _local_class = estimators.ProbabilisticKNeighborsClassifier
 
 
-def _describe(estimator: Any) -> dict[str, Any]:
-    """Name what is fitted and does not grow with the training points."""
-    names = ("posterior_", "priors_", "inference_", "intercept_")
-    space = replace(estimator.metric_space_, points=estimator.metric_space_.points[:0])
-    return {name: getattr(estimator, name) for name in names} | {"metric_space_": space}
+class NearfieldClassifier(LazyClassifier, estimators.NearfieldClassifier):  # type: ignore[misc]
+    """Bayesian nearest-neighbour classification that needs no settings, on Dask.
+
+    The same model and answers as `nearfield.NearfieldClassifier`. With many points, one worker
+    chooses metrics and kernels by a sample; each chosen model is fitted over the shards, and
+    weighed by the conditionals of sampled points. See `nearfield.dask.DistanceNeighborsClassifier`
+    for what is where.
+
+    Parameters
+    ----------
+    kernels, metrics, preprocess, power_transform, categorical_features, averaging, fit_intercept, \
+class_weight, class_prior, n_folds, concentration, n_jobs, random_state
+        As those of `nearfield.NearfieldClassifier`; weights are refused.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray, shape (n_features_in_,)
+        Where X is a frame.
+    weights_, log_scores_, power_transform_, preprocess_
+        As those of `nearfield.NearfieldClassifier`; ``summary()`` describes the estimators.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from nearfield.dask import NearfieldClassifier
+    >>> from nearfield.datasets import load_wine
+    >>> X, y = (da.from_array(part, chunks=60) for part in load_wine(return_X_y=True))
+    >>> model = NearfieldClassifier(random_state=0).fit(X, y)
+    >>> model.predict_proba(X).chunks
+    ((60, 60, 58), (3,))
+    """
+
+    _local_class = estimators.NearfieldClassifier
+    _fitted_names = ("preprocess_", "power_transform_", "log_scores_", "weights_", "_description")
+
+    def _check_settings(self) -> None:
+        check_average(self)
+
+    def _fit_model(self, training: TrainingBlocks) -> Any:
+        settings = self._local(class_prior=None)
+        if _has_all_sites(training, "gaussian") or self.averaging != "stacking":
+            return WholeModel(settings, training)
+        if self.preprocess is not None:
+            raise ValueError(
+                f"Expected preprocess=None with as many as {training.n_points} points on Dask; got "
+                f"preprocess={self.preprocess!r}. Put the transformers of nearfield.spectra "
+                "before the classifier, or fit to fewer points."
+            )
+        features = None
+        if self.power_transform and training.n_features < training.n_points:
+            features = fit_features(training)
+            training = training.map(features.transform)
+        settings.classes_, settings.power_transform_ = training.classes, features
+        shards: dict[Any, Shards] = {}  # by metric
+
+        def fit(estimator: Any, sites: NDArray[np.int64]) -> tuple[Any, NDArray[np.float64]]:
+            metric = estimator.metric
+            if metric not in shards:
+                space = MetricSpace.learn(training, metric, None, standardize=True)
+                shards[metric] = Shards.from_training(training, space)
+            sharded = ShardedTraining(shards[metric], estimator.kernel, False, sites=sites)
+            fit, log_densities = fit_on_held_out(sharded)
+            estimator.classes_, estimator.n_features_in_ = training.classes, training.n_features
+            estimator.posterior_ = fit.posterior
+            model = ShardedModel(shards[metric], fit, estimator.predictive)
+            return (estimator, model), log_densities
+
+        pairs, log_scores, weights = fit_many_points(settings, training, fit)
+        training.blocks.release()
+        settings._keep([estimator for estimator, _ in pairs], log_scores, weights)
+        return AverageModel(settings, [model for _, model in pairs])
+
+
+def _has_all_sites(training: TrainingBlocks, kernel: str) -> bool:
+    """Tell whether points are so few that the conditionals of all of them are used."""
+    n_points, n_classes = training.n_points, training.n_classes
+    return len(site_rows(n_points, n_classes, kernel, 0)) == n_points

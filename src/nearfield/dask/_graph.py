@@ -10,9 +10,9 @@ import numpy as np
 from dask.delayed import Delayed, delayed
 from numpy.typing import NDArray
 
-from nearfield.dask._kept import Kept
-from nearfield.dask._shards import Shard, Shards, merge, search_home
-from nearfield.dask._training import collect, each
+from nearfield.dask._kept import Kept, each
+from nearfield.dask._shards import Shard, Shards, merge, search
+from nearfield.dask._training import collect
 from nearfield.estimators import MetricSpace, check_longest, conditional_rows
 from nearfield.field import (
     GraphEdges,
@@ -21,18 +21,19 @@ from nearfield.field import (
     nearest_distances,
     scale_range_from_nearest,
 )
-from nearfield.neighbors import NeighborGraph, ShortLists, last_tie, most_columns
+from nearfield.neighbors import ShortLists, last_tie, most_columns
 
 Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
 
 
 class GraphRows(NamedTuple):
     """Rows of the graph: training points with their neighbours, nearest first."""
 
-    rows: NDArray[np.int64]  # shape (n,), rising
-    labels: NDArray[np.int64]  # shape (n,)
+    rows: Numbers  # shape (n,), rising
+    labels: Numbers  # shape (n,)
     distances: Floats  # shape (n, n_columns)
-    codes: NDArray[np.int64]  # shape (n, n_columns): n_classes * row + label of each neighbour
+    codes: Numbers  # shape (n, n_columns): n_classes * row + label of each neighbour
 
     def first(self, n_columns: int) -> "GraphRows":
         """Keep the first columns."""
@@ -40,22 +41,13 @@ class GraphRows(NamedTuple):
         return GraphRows(self.rows, self.labels, *lists)
 
 
-@dataclass(frozen=True, eq=False)
-class PartGraph(NeighborGraph):
-    """Some rows of the graph of all points, where codes stand for row numbers.
+class PartGraph(NamedTuple):
+    """Rows of the graph, or none, for a family on a worker: in the place of `NeighborGraph`."""
 
-    Attributes
-    ----------
-    n_all : int
-        The number of all training points.
-    """
-
-    n_all: int = 0
-
-    @property
-    def n_points(self) -> int:
-        """The number of all training points."""
-        return self.n_all
+    distances: Floats
+    rows: Numbers  # codes, in the place of row numbers
+    n_neighbors: int
+    n_points: int  # of all training points
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,36 +76,30 @@ class ShardedGraph:
     def cut(self, n_neighbors: int, n_columns: int) -> "ShardedGraph":
         """Keep the first columns of all rows, in place of these."""
         cut = Kept(partial(each, partial(GraphRows.first, n_columns=n_columns)), self.parts)
-        fewer = replace(self, parts=cut.wait(), n_neighbors=n_neighbors)
-        self.parts.release()
-        return fewer
+        return replace(self, parts=cut.in_place_of_parents(), n_neighbors=n_neighbors)
 
     def n_columns(self, n_neighbors: int) -> int:
         """Count the columns up to the last one that ties with neighbour k in some row."""
         lists = [part.distances for part in self.parts.values]
-        return max(dask.compute(*[delayed(last_tie)(some, n_neighbors) for some in lists]))
-
-    def without_parts(self) -> "ShardedGraph":
-        """Leave out what is on the workers: to send the rest there."""
-        return replace(self, parts=Kept(tuple))
+        return max(dask.compute(*each(partial(last_tie, n_neighbors=n_neighbors), lists)))
 
 
-def family_of(family: NeighborFamily, part: GraphRows) -> NeighborFamily:
-    """Make the family of some rows of the graph."""
-    codes: Any = part.codes
-    graph = PartGraph(part.distances, codes, family.n_neighbors, family.n_points)
+def family_of(family: NeighborFamily, part: GraphRows | None = None) -> NeighborFamily:
+    """Make the family of some rows of the graph, or of none, that can be on a worker."""
+    none: Any = np.empty((0, 0))
+    distances, codes = (none, none) if part is None else (part.distances, part.codes)
+    graph: Any = PartGraph(distances, codes, family.n_neighbors, family.n_points)
     return replace(family, graph=graph)
 
 
-def take_conditionals(family: NeighborFamily, sites: NDArray[np.int64]) -> SubsampledConditionals:
+def take_conditionals(family: NeighborFamily, sites: Numbers) -> SubsampledConditionals:
     """Take the conditionals of some points given all other labels, on a `ShardedGraph`."""
     graph: Any = family.graph
     parts, edges = graph.parts.values, None
     if not family.is_directed:
         find = partial(_edges, sites=sites, n_points=family.n_points, n_classes=family.n_classes)
         edges = _map_parts(parts, find)
-    nearest = each(_nearest, parts)
-    scale_range = delayed(_scale_range)(family.kernel, family.n_neighbors, nearest)
+    scale_range = delayed(_scale_range)(family.kernel, family.n_neighbors, each(_nearest, parts))
     found, scale_range = dask.compute(collect(parts, sites), scale_range)
     return SubsampledConditionals(
         found.distances,
@@ -151,7 +137,7 @@ class ShardedTraining:
         is_directed: bool,
         *,
         seed: int = 0,
-        sites: NDArray[np.int64] | None = None,
+        sites: Numbers | None = None,
     ) -> None:
         self.shards, self.kernel, self.is_directed = shards, kernel, is_directed
         self.n_points, self.n_classes = shards.n_points, shards.n_classes
@@ -165,16 +151,15 @@ class ShardedTraining:
         """Search the neighbours of all training points, with the ties of the last."""
         graph = self._search(n_neighbors)
         n_columns = graph.n_columns(n_neighbors)
-        if n_columns == n_neighbors:
-            return graph
-        graph.parts.release()
-        return self._search(n_columns).cut(n_neighbors, n_columns)
+        if n_columns > n_neighbors:
+            graph = self._search(n_columns)
+        return graph.cut(n_neighbors, n_columns)
 
     def first(self, graph: ShardedGraph, n_neighbors: int) -> ShardedGraph:
         """Cut a graph to fewer neighbours, in its place."""
         return graph.first(n_neighbors)
 
-    def build_of_sites(self, sites: NDArray[np.int64], n_neighbors: int) -> ShardedGraph:
+    def build_of_sites(self, sites: Numbers, n_neighbors: int) -> ShardedGraph:
         """Search the neighbours of some training points alone."""
         return self._search(n_neighbors, sites).cut(n_neighbors, n_neighbors)
 
@@ -182,46 +167,33 @@ class ShardedTraining:
         """Make the family of fields on a `ShardedGraph`."""
         return NeighborFamily(graph, self.n_classes, self.kernel, self.is_directed, self.longest)
 
-    def conditionals(self, graph: ShardedGraph, sites: NDArray[np.int64]) -> SubsampledConditionals:
+    def conditionals(self, graph: ShardedGraph, sites: Numbers) -> SubsampledConditionals:
         """Take the conditionals of some points on the graph of all points."""
         return take_conditionals(self.family(graph), sites)
 
-    def directed_conditionals(
-        self, sites: NDArray[np.int64], n_neighbors: int
-    ) -> SubsampledConditionals:
+    def directed_conditionals(self, sites: Numbers, n_neighbors: int) -> SubsampledConditionals:
         """Take the conditionals of some points by out-weights alone: a search of these points."""
         family = self.family(self.build_of_sites(sites, n_neighbors))
         return take_conditionals(replace(family, is_directed=True), sites)
 
-    def _search(self, n_neighbors: int, sites: NDArray[np.int64] | None = None) -> ShardedGraph:
-        build = partial(_search, n_neighbors, sites, self.n_points, self.n_classes)
-        return ShardedGraph(Kept(build, self.shards.kept), n_neighbors, self.n_points)
+    def _search(self, n_neighbors: int, sites: Numbers | None = None) -> ShardedGraph:
+        """Search the neighbours of the points of each shard, there and on the other shards."""
+        n_points, n_classes = self.n_points, self.n_classes
 
+        def build(shards: Sequence[Delayed]) -> list[Delayed]:
+            parts = []
+            for home in shards:
+                own = home.own(sites)
+                answers = search(shards, own[1], n_neighbors + 1, homes=[home])
+                rows = delayed(_graph_rows)(own[0], answers, n_neighbors, n_points, n_classes)
+                parts.append(rows)
+            return parts
 
-def _search(
-    n_neighbors: int,
-    sites: NDArray[np.int64] | None,
-    n_points: int,
-    n_classes: int,
-    shards: Sequence[Delayed],
-) -> list[Delayed]:
-    """Search the neighbours of the points of each shard, there and on the other shards."""
-    rows = []
-    for home in shards:
-        own = home.own(sites)
-        queries, answers = search_home([home], own[1], n_neighbors + 1)
-        others = [shard for shard in shards if shard is not home]
-        answers += [shard.answer(queries, n_neighbors + 1) for shard in others]
-        rows.append(delayed(_graph_rows)(own[0], answers, n_neighbors, n_points, n_classes))
-    return rows
+        return ShardedGraph(Kept(build, self.shards.kept), n_neighbors, n_points)
 
 
 def _graph_rows(
-    codes: NDArray[np.int64],
-    answers: list[ShortLists],
-    n_neighbors: int,
-    n_points: int,
-    n_classes: int,
+    codes: Numbers, answers: list[ShortLists], n_neighbors: int, n_points: int, n_classes: int
 ) -> GraphRows:
     lists = merge(answers, len(codes), n_neighbors + 1, n_points).without(codes)
     lists = lists.first(most_columns(n_neighbors, n_points - 1))
@@ -253,7 +225,7 @@ def _add_up(tables: list[tuple[int, Any, Floats]]) -> Floats:
     return total
 
 
-def _edges(part: GraphRows, sites: NDArray[np.int64], n_points: int, n_classes: int) -> GraphEdges:
+def _edges(part: GraphRows, sites: Numbers, n_points: int, n_classes: int) -> GraphEdges:
     place_of_site = np.full(n_points, -1, dtype=np.int32)
     place_of_site[sites] = np.arange(len(sites))
     return GraphEdges.from_rows(part.distances, part.codes // n_classes, part.labels, place_of_site)
@@ -272,22 +244,16 @@ def _scale_range(
 
 def _longest(shards: Shards) -> float:
     """Find about the largest distance between points: from the one farthest from the first."""
-    first = collect([shard.block for shard in shards.kept.values], np.array([0]))
-    start: Any = (0.0, 0, first.points)
+    parts = shards.kept.values
+    start = collect([shard.block for shard in parts], np.array([0])).points
     for _ in range(2):
-        start = delayed(max)(
-            [delayed(_farthest_from)(start, shard, shards.space) for shard in shards.kept.values]
-        )
-    return start.compute()[0]
+        farthest = partial(_farthest, space=shards.space)
+        distance, _, start = delayed(max, nout=3)([delayed(farthest)(s, start) for s in parts])
+    return distance.compute()
 
 
-def _farthest_from(
-    start: tuple[float, int, Floats], shard: Shard, space: MetricSpace
-) -> tuple[float, int, Floats]:
+def _farthest(shard: Shard, start: Floats, space: MetricSpace) -> tuple[float, int, Floats]:
     """Find the point of a shard that is farthest from another, of equals the first."""
-    block = shard.block
-    if len(block.rows) == 0:
-        return -np.inf, shard.number, block.points
-    distances = space.distances_between(start[2], block.points)[0]
+    distances = space.distances_between(start, shard.block.points)[0]
     chosen = int(np.argmax(distances))
-    return float(distances[chosen]), -int(block.rows[chosen]), block.points[chosen : chosen + 1]
+    return float(distances[chosen]), -int(shard.block.rows[chosen]), shard.block.points[[chosen]]

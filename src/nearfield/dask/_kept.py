@@ -4,8 +4,14 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
+import cloudpickle  # type: ignore[import-untyped]
 import dask
 from dask.delayed import Delayed, delayed
+
+
+def each(function: Callable[[Any], Any], values: Sequence[Delayed]) -> list[Delayed]:
+    """Apply a function where the values are."""
+    return [delayed(function)(value) for value in values]
 
 
 class Kept:
@@ -18,7 +24,7 @@ class Kept:
     ----------
     build : callable
         Takes the values of the parents, a tuple of Delayed each, and gives those to keep. It is
-        deterministic, so that a value computed again is the same.
+        deterministic, so that a value computed again is the same. May be a lambda.
     *parents : Kept
     """
 
@@ -30,15 +36,11 @@ class Kept:
         """The values, on the workers."""
         return dask.persist(*self._recipes())
 
-    @property
-    def value(self) -> Delayed:
-        """The one value, where there is one."""
-        (value,) = self.values
-        return value
-
-    def wait(self) -> "Kept":
-        """Compute the values: then those of the parents may be released."""
-        dask.compute(*[delayed(id)(value) for value in self.values])
+    def in_place_of_parents(self) -> "Kept":
+        """Compute the values; those of the parents are then kept no longer."""
+        dask.compute(*each(id, self.values))
+        for parent in self.parents:
+            parent.release()
         return self
 
     def release(self) -> None:
@@ -49,18 +51,8 @@ class Kept:
         now = (parent.__dict__.get("values") or parent._recipes() for parent in self.parents)
         return self.build(*now)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"build": self.build, "parents": self.parents}
+    def __getstate__(self) -> tuple[bytes, tuple["Kept", ...]]:
+        return cloudpickle.dumps(self.build), self.parents
 
-
-class Holder:
-    """Keeps an object alive here for as long as a lazy result may need what it keeps elsewhere.
-
-    Dask forgets values that nothing here refers to, even where a graph depends on them.
-    """
-
-    def __init__(self, held: Any = None) -> None:
-        self.held = held
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Holder, ()
+    def __setstate__(self, state: tuple[bytes, tuple["Kept", ...]]) -> None:
+        self.build, self.parents = cloudpickle.loads(state[0]), state[1]

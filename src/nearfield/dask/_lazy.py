@@ -1,32 +1,112 @@
-"""Lazy predictions on Dask collections from a model on the workers."""
+"""Classifiers on Dask collections: the methods of one machine, applied to blocks."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
-from operator import getitem
+from copy import copy
+from functools import partial, wraps
+from operator import itemgetter
 from typing import Any, Self
 
 import dask
 import numpy as np
 from dask.delayed import Delayed, delayed
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nearfield._checks import check_level
 from nearfield._fitting import all_or_nothing
-from nearfield.dask._kept import Holder, Kept
+from nearfield.dask._kept import each
 from nearfield.dask._rows import Rows, aligned
 from nearfield.dask._training import TrainingBlocks, checked_points
-from nearfield.estimators import array_options, calibration_rows, check_words, decisions_from
-from nearfield.prediction import check_class_prior, class_odds, multiply_odds
-from nearfield.prediction.conformal import (
-    held_out_membership,
-    membership_p_values,
-    set_p_values,
+from nearfield.estimators import (
+    FieldClassifier,
+    PosteriorMixin,
+    ProbabilisticClassifier,
+    array_options,
+    calibration_rows,
 )
+from nearfield.prediction import check_class_prior
+
+Floats = NDArray[np.float64]
 
 
-class LazyClassifier:
+def _lazy(name: str) -> Any:
+    """Make a method that applies the one of this name of one machine to each block, lazily."""
+    local = getattr(FieldClassifier, name)
+
+    @wraps(local)
+    def method(self: Any, X: Any, *arguments: Any, **settings: Any) -> Any:
+        rows = self._new_rows(X)
+        form, results = self._apply(name, rows, *arguments, **settings)
+        if not isinstance(form, tuple):
+            return rows.with_results(results, form, self.classes_)
+        columns = (each(itemgetter(which), results) for which in range(len(form)))
+        return tuple(map(partial(rows.with_results, names=self.classes_), columns, form))
+
+    method.__doc__ = f"On Dask: X and the results are lazy arrays or frames. {local.__doc__}"
+    return method
+
+
+def _refused(name: str) -> Any:
+    """Make a method that refuses, since it needs all training points in one place."""
+
+    def method(self: Any, X: Any, *arguments: Any, **settings: Any) -> Any:
+        """Refuse: this needs all training points in one place."""
+        raise ValueError(
+            f"Expected points on one machine for {name}; got an estimator on Dask. "
+            f"Use to_local().{name}(...), if the training points fit there."
+        )
+
+    return method
+
+
+class BlockClassifier(PosteriorMixin, ProbabilisticClassifier):
+    """Predicts one block of points, on a worker, by the methods of one machine.
+
+    Attributes
+    ----------
+    source : object
+        Of the averages over the posterior, for the points of this block. Without one, all classes
+        have the same probability.
+    scores : Scores
+        Of membership; where a decision needs them.
+    held_out : ndarray, shape (n_calibration, n_classes)
+        Probabilities of the calibration points; where a decision needs them.
+    """
+
+    metric: Any
+    class_counts_: NDArray[np.int64]
+    source: Any = None
+    scores: Any
+    held_out: Floats
+    fit = n_jobs = None  # scikit-learn asks whether there is a method `fit`
+
+    def _averages_of(self, points: Floats) -> Floats:
+        if self.source is None:
+            n_classes = len(self.classes_)
+            return np.full((len(points), n_classes), 1.0 / n_classes)
+        return self.source._averages_of(points)
+
+    def _bounds_of(
+        self, points: Floats, level: float, odds: Floats | None
+    ) -> tuple[Floats, Floats]:
+        if self.source is None:
+            return self._averages_of(points), self._averages_of(points)
+        return self.source._bounds_of(points, level, odds)
+
+    def outlier_score(self, X: Floats) -> Floats:
+        """Tell how far each point is from all training points."""
+        return np.zeros(len(X)) if self.source is None else self.source.outlier_score(X)
+
+    def _class_counts(self) -> NDArray[Any]:
+        return self.class_counts_
+
+    def _membership_scores(self) -> Any:
+        return self.scores
+
+    def _held_out_probabilities(self) -> Floats:
+        return self.held_out
+
+
+class LazyClassifier(PosteriorMixin, ProbabilisticClassifier):
     """A classifier on Dask arrays and frames, whose predictions are lazy.
 
     Comes before the estimator of one machine among the bases of a class. That estimator has the
@@ -36,14 +116,24 @@ class LazyClassifier:
     _model: Any
     _training: TrainingBlocks
     _local_class: Any
-    classes_: NDArray[Any]
+    _check_settings: Callable[[], None]
+    _fit_model: Callable[[TrainingBlocks], Any]
+    _fitted_names: Sequence[str]
     class_counts_: NDArray[np.int64]
-    calibration_rows_: NDArray[np.int64]
-    calibration_points_: NDArray[np.float64]
-    calibration_labels_: NDArray[np.int64]
-    metric: Any
-    class_prior: Any
     class_weight: Any
+
+    predict_proba = _lazy("predict_proba")
+    predict_log_proba = _lazy("predict_log_proba")
+    predict = _lazy("predict")
+    predict_proba_interval = _lazy("predict_proba_interval")
+    outlier_score = _lazy("outlier_score")
+    membership = _lazy("membership")
+    predict_set = _lazy("predict_set")
+    decide = _lazy("decide")
+    predict_joint = _refused("predict_joint")
+    partial_fit = _refused("partial_fit")
+    influence = _refused("influence")
+    explain = _refused("explain")
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -71,150 +161,15 @@ class LazyClassifier:
             )
         features, classes = Rows.from_collection(X, "X"), Rows.from_collection(y, "y")
         self._check_features(features, reset=True)
-        options = array_options(self.metric)
-        return self._fit_training(TrainingBlocks.from_rows(features, classes, options))
-
-    def _fit_training(self, training: TrainingBlocks) -> Self:
-        """Infer the parameters from rows that were checked."""
+        training = TrainingBlocks.from_rows(features, classes, array_options(self.metric))
         check_class_prior(self.class_prior, training.n_classes)
-        self._keep_model(training, *self._fit_model(training))
-        training.release()
-        return self
-
-    def _keep_model(self, training: TrainingBlocks, model: Any, fitted: dict[str, Any]) -> None:
-        """Set what is fitted, all at once."""
+        self._model, self._training = self._fit_model(training), training
+        self.__dict__.update(self._model.fitted(self._fitted_names))
         self.classes_, self.class_counts_ = training.classes, training.class_counts
-        self.n_features_in_ = training.n_features
-        for name, value in fitted.items():
-            setattr(self, name, value)
-        self._model = model
         for name in ("calibration_rows_", "_held_out_proba", "_membership"):
             self.__dict__.pop(name, None)
-        self._training = training
-
-    def predict_proba(self, X: Any) -> Any:
-        """Give the probability of each class, averaged over the posterior of the parameters.
-
-        Parameters
-        ----------
-        X : dask Array or DataFrame, shape (n_samples, n_features)
-
-        Returns
-        -------
-        probabilities : dask Array or DataFrame, shape (n_samples, n_classes)
-            Lazy.
-        """
-        rows = self._new_rows(X)
-        return rows.lazily(self._probabilities, list(self.classes_), np.float64)
-
-    def predict_log_proba(self, X: Any) -> Any:
-        """Give the log probability of each class, shape (n_samples, n_classes), lazily."""
-        return self._new_rows(X).lazily(
-            lambda block: delayed(_log)(self._probabilities(block)), list(self.classes_), np.float64
-        )
-
-    def predict(self, X: Any) -> Any:
-        """Give the most probable class of each point, shape (n_samples,), lazily."""
-        return self._new_rows(X).lazily(self._chosen, None, self.classes_.dtype)
-
-    def predict_proba_interval(self, X: Any, level: float = 0.95) -> tuple[Any, Any]:
-        """Give credible intervals of the class probabilities.
-
-        Parameters
-        ----------
-        X : dask Array or DataFrame, shape (n_samples, n_features)
-        level : float
-            The probability of the equal-tailed intervals.
-
-        Returns
-        -------
-        lower, upper : dask Array or DataFrame, shape (n_samples, n_classes)
-            Lazy; compute them together, for they come of the same work.
-        """
-        check_level(level)
-        rows = self._new_rows(X)
-        arguments = level, self._class_odds()
-        intervals = {block.key: self._apply("interval", block, *arguments) for block in rows.blocks}
-
-        def bound(which: int) -> Any:
-            return rows.lazily(
-                lambda block: delayed(getitem)(intervals[block.key], which),
-                list(self.classes_),
-                np.float64,
-            )
-
-        return bound(0), bound(1)
-
-    def outlier_score(self, X: Any) -> Any:
-        """Tell how far each point is from all training points, shape (n_samples,), lazily."""
-        return self._new_rows(X).lazily(partial(self._apply, "outlier_score"), None, np.float64)
-
-    def predict_joint(self, X: Any, *arguments: Any, **keywords: Any) -> Any:
-        """Refuse: joint draws need all points in one place."""
-        raise _refusal("predict_joint")
-
-    @all_or_nothing
-    def partial_fit(
-        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None
-    ) -> Self:
-        """Refuse: points are added on one machine."""
-        raise _refusal("partial_fit")
-
-    def influence(self, X: Any) -> Any:
-        """Refuse: the result has a column for each training point."""
-        raise _refusal("influence")
-
-    def explain(self, X: Any, *, n_samples: int = 10) -> Any:
-        """Refuse: explanations need the influence of every training point."""
-        raise _refusal("explain")
-
-    def membership(self, X: Any, *, class_conditional: bool = True) -> Any:
-        """Give the p-value that each point belongs to each class, lazily.
-
-        As `nearfield.DistanceNeighborsClassifier.membership`: at most 2,000 training points, by
-        which it is calibrated, come here at first use.
-
-        Returns
-        -------
-        p_values : dask Array or DataFrame, shape (n_samples, n_classes)
-        """
-        membership = partial(self._membership_of, class_conditional=class_conditional)
-        return self._new_rows(X).lazily(membership, list(self.classes_), np.float64)
-
-    def predict_set(self, X: Any, coverage: float = 0.9, *, class_conditional: bool = True) -> Any:
-        """Give prediction sets, lazily: as `nearfield.DistanceNeighborsClassifier.predict_set`.
-
-        Returns
-        -------
-        sets : dask Array or DataFrame of bool, shape (n_samples, n_classes)
-        """
-        check_level(coverage, "coverage")
-        rows = self._new_rows(X)
-
-        def in_set(block: Delayed) -> Delayed:
-            membership = self._membership_of(block, class_conditional)
-            p_values = self._p_values_of_sets(block, membership, class_conditional)
-            return delayed(np.greater)(p_values, 1.0 - coverage)
-
-        return rows.lazily(in_set, list(self.classes_), np.bool_)
-
-    def decide(self, X: Any, level: float = 0.05) -> Any:
-        """Decide, lazily: as `nearfield.DistanceNeighborsClassifier.decide`.
-
-        Returns
-        -------
-        decisions : dask Array or Series of object, shape (n_samples,)
-        """
-        check_level(level, usual=0.05)
-        rows = self._new_rows(X)
-        check_words(self.classes_)
-
-        def decision(block: Delayed) -> Delayed:
-            membership = self._membership_of(block, False)
-            p_values = self._p_values_of_sets(block, membership, False)
-            return delayed(decisions_from)(membership, p_values, self.classes_, level)
-
-        return rows.lazily(decision, None, object)
+        training.blocks.release()
+        return self
 
     def score(self, X: Any, y: Any) -> float:
         """Compute the share of points whose class is the predicted one.
@@ -226,36 +181,28 @@ class LazyClassifier:
         """
         rows, truth = self._new_rows(X), Rows.from_collection(y, "y")
         lengths, y_lengths = rows.lengths(), truth.lengths()
-        if sum(lengths) != sum(y_lengths):
+        n_rows = sum(lengths)
+        if n_rows != sum(y_lengths):
             raise ValueError(
                 f"Expected one class in y for each row of X; got {sum(y_lengths)} for "
-                f"{sum(lengths)} rows."
+                f"{n_rows} rows."
             )
-        flat = [delayed(np.ravel)(block) for block in truth.blocks]
-        pairs = zip(rows.blocks, aligned(flat, y_lengths, lengths), strict=True)
-        n_right = [delayed(_count_equal)(self._chosen(block), classes) for block, classes in pairs]
-        return float(sum(dask.compute(*n_right)) / sum(lengths))
+        classes = aligned(each(np.ravel, truth.blocks), y_lengths, lengths)
+        pairs = zip(self._apply("predict", rows)[1], classes, strict=True)
+        return float(sum(dask.compute(*[(a == b).sum() for a, b in pairs])) / n_rows)
 
     def to_local(self) -> Any:
         """Bring the training points here, as the fitted estimator of one machine."""
         check_is_fitted(self)
         local = self._model.to_local(self._local())
-        self._membership_scores()
+        self._fetch_calibration()
         for name in ("calibration_rows_", "calibration_points_", "calibration_labels_"):
             setattr(local, name, getattr(self, name))
         return local
 
-    def _check_settings(self) -> None:
-        """Refuse settings that make no model."""
-        raise NotImplementedError
-
-    def _fit_model(self, training: TrainingBlocks) -> tuple[Any, dict[str, Any]]:
-        """Fit a model on the workers; give it, and what is fitted by its names."""
-        raise NotImplementedError
-
     def _local(self, **settings: Any) -> Any:
         """Make the estimator of one machine."""
-        local = self._local_class(**self.get_params(deep=False) | settings)  # type: ignore[attr-defined]
+        local = self._local_class(**self.get_params(deep=False) | settings)
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(local, name, getattr(self, name))
@@ -275,144 +222,76 @@ class LazyClassifier:
             )
         validate_data(self, rows.sample, reset=reset, skip_check_array=True)
 
-    def _apply(self, method: str, block: Delayed, *arguments: Any) -> Delayed:
-        points = delayed(checked_points)(block, array_options(self.metric))
-        results = self._model.apply(method, delayed(_at_least_one)(points), *arguments)
-        return delayed(_cut)(results, points, Holder(self._model))
+    def _apply(
+        self, method: str, rows: Rows, *arguments: Any, **settings: Any
+    ) -> tuple[Any, list[Delayed]]:
+        """Apply a method of one machine to each block; give a result for its form, and theirs."""
+        classifier = self._block_classifier(method)
+        one_point = np.zeros((1, self.n_features_in_))
+        form = getattr(classifier, method)(one_point, *arguments, **settings)  # checks the settings
+        there, options, results = delayed(classifier), array_options(self.metric), []
+        for block in rows.blocks:
+            points = delayed(checked_points)(block, options)
+            source = None
+            if method != "membership":
+                source = self._model.source(delayed(_at_least_one)(points), method)
+            results.append(delayed(_predict)(there, source, points, method, *arguments, **settings))
+        return form, results
 
-    def _class_odds(self) -> NDArray[np.float64] | None:
-        return class_odds(self.class_prior, self.class_counts_)
+    def _block_classifier(self, method: str) -> BlockClassifier:
+        """Make what predicts blocks, with what this method needs of the calibration points."""
+        classifier = BlockClassifier()
+        for name in ("metric", "class_prior", "classes_", "class_counts_", "n_features_in_"):
+            setattr(classifier, name, getattr(self, name))
+        if method in ("membership", "predict_set", "decide"):
+            classifier.scores = self._membership_scores()
+            classifier.calibration_labels_ = self.calibration_labels_
+        if method in ("predict_set", "decide"):
+            classifier.held_out = self.held_out_proba_
+        return classifier
 
-    def _probabilities(self, block: Delayed) -> Delayed:
-        return delayed(multiply_odds)(self._apply("probabilities", block), self._class_odds())
-
-    def _membership_scores(self) -> Any:
-        """Score the calibration points, which come here when they are first needed."""
+    def _fetch_calibration(self) -> None:
+        """Bring the calibration points here, when they are first needed."""
         if not hasattr(self, "calibration_rows_"):
             training = self._training
-            choose = partial(calibration_rows, n_features=training.n_features)
-            rows = training.of_labels(choose)
-            self.calibration_points_, self.calibration_labels_ = training.apply(_take, rows)
+            rows = training.of_labels(partial(calibration_rows, n_features=training.n_features))
+            self.calibration_points_, self.calibration_labels_ = training.apply(
+                lambda points, labels: (points, labels), rows
+            )
             self.calibration_rows_ = rows
-            training.release()
-        return super()._membership_scores()  # type: ignore[misc]
+            training.blocks.release()
 
-    def _membership_of(self, block: Delayed, class_conditional: bool) -> Delayed:
-        points = delayed(checked_points)(block, array_options(self.metric))
-        scores = self._membership_scores()
-        return delayed(membership_p_values)(scores, points, class_conditional=class_conditional)
+    def _membership_scores(self) -> Any:
+        if not self._is_scored_by_features:
+            raise ValueError(
+                "Expected a metric of features without gaps for decisions on Dask; got "
+                f"metric={self.metric!r}. Use to_local(), if the training points fit there."
+            )
+        self._fetch_calibration()
+        return super()._membership_scores()
 
-    def _p_values_of_sets(
-        self, block: Delayed, membership: Delayed, class_conditional: bool
-    ) -> Delayed:
-        held_out = held_out_membership(
-            self._membership_scores(),
-            class_conditional=class_conditional,
-        )
-        return delayed(set_p_values)(
-            membership,
-            held_out,
-            self._probabilities(block),
-            multiply_odds(self.held_out_proba_, self._class_odds()),  # type: ignore[attr-defined]
-            self.calibration_labels_,
-            class_conditional=class_conditional,
-        )
-
-    def _held_out_probabilities(self) -> NDArray[np.float64]:
+    def _held_out_probabilities(self) -> Floats:
+        self._fetch_calibration()
         return self._model.conditional_probabilities(self.calibration_rows_)
 
-    def _chosen(self, block: Delayed) -> Delayed:
-        return delayed(_choose)(self._probabilities(block), self.classes_)
 
-
-@dataclass(frozen=True, eq=False)
-class WholeModel:
-    """A training set small enough for one machine: an estimator that is fitted on one worker.
-
-    Attributes
-    ----------
-    estimator : Kept
-        One estimator of `nearfield`.
-    """
-
-    estimator: Kept
-
-    @classmethod
-    def from_training(cls, settings: Any, training: TrainingBlocks) -> "WholeModel":
-        """Prepare to fit on all rows, in their order; nothing is computed yet."""
-        build = partial(_fit_whole, settings, training.classes)
-        return cls(Kept(build, training.points, training.labels))
-
-    def fitted(self, describe: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        """Fetch a description of the estimator, which does not grow with its points."""
-        return delayed(describe)(self.estimator.value).compute()
-
-    def conditional_probabilities(self, sites: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Fetch the class probabilities of the calibration points, each held out."""
-        return delayed(getattr)(self.estimator.value, "held_out_proba_").compute()
-
-    def to_local(self, estimator: Any) -> Any:
-        """Fetch the fitted estimator with its training points; it has the settings of another."""
-        return self.estimator.value.compute().set_params(class_prior=estimator.class_prior)
-
-    def apply(self, method: str, points: Delayed, *arguments: Any) -> Delayed:
-        """Predict a block of at least one point; see `ShardedModel.apply`."""
-        return delayed(_predict)(self.estimator.value, method, points, *arguments)
-
-
-def _fit_whole(
-    settings: Any, classes: NDArray[Any], points: Sequence[Delayed], labels: Sequence[Delayed]
-) -> list[Delayed]:
-    return [delayed(_fit)(settings, classes, list(points), list(labels))]
-
-
-def _fit(
-    settings: Any,
-    classes: NDArray[Any],
-    points: list[NDArray[np.float64]],
-    labels: list[NDArray[np.int64]],
+def _predict(
+    classifier: BlockClassifier,
+    source: Any,
+    points: Floats,
+    method: str,
+    *arguments: Any,
+    **settings: Any,
 ) -> Any:
-    return settings.fit(np.concatenate(points), classes[np.concatenate(labels)])
-
-
-def _predict(estimator: Any, method: str, points: NDArray[np.float64], *arguments: Any) -> Any:
-    if method == "interval":
-        return estimator._interval(points, *arguments)
-    return getattr(estimator, {"probabilities": "predict_proba"}.get(method, method))(points)
-
-
-def _refusal(method: str) -> ValueError:
-    return ValueError(
-        f"Expected points on one machine for {method}; got an estimator on Dask. "
-        f"Use to_local().{method}(...), if the training points fit there."
-    )
-
-
-def _at_least_one(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give a block without points one, which `_cut` leaves out: results then have their form."""
-    return points if len(points) else np.zeros((1, points.shape[1]))
-
-
-def _cut(results: Any, points: NDArray[np.float64], model: Holder) -> Any:
+    """Apply a method to a block of points, which has a source of its own."""
+    classifier = copy(classifier)
+    classifier.source = source
+    results = getattr(classifier, method)(_at_least_one(points), *arguments, **settings)
     if isinstance(results, tuple):
         return tuple(result[: len(points)] for result in results)
     return results[: len(points)]
 
 
-def _take(
-    points: NDArray[np.float64], labels: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    return points, labels
-
-
-def _choose(probabilities: NDArray[np.float64], classes: NDArray[Any]) -> NDArray[Any]:
-    return classes[np.argmax(probabilities, axis=1)]
-
-
-def _log(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-    with np.errstate(divide="ignore"):  # a probability of zero is an answer
-        return np.log(probabilities)
-
-
-def _count_equal(predicted: NDArray[Any], truth: NDArray[Any]) -> int:
-    return int((predicted == truth).sum())
+def _at_least_one(points: Floats) -> Floats:
+    """Give a block without points one, which is left out in the end: results have their form."""
+    return points if len(points) else np.zeros((1, points.shape[1]))

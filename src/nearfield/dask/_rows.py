@@ -1,6 +1,6 @@
 """Dask collections as blocks of rows, and blocks of results as Dask collections again."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 from dask.delayed import Delayed, delayed
 from numpy.typing import NDArray
+
+from nearfield.dask._kept import each
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,23 +59,21 @@ class Rows:
         """Count the rows of each block; if Dask does not know, by computing these `blocks`."""
         if not self.is_frame and not np.isnan(self.collection.chunks[0]).any():
             return [int(length) for length in self.collection.chunks[0]]
-        return list(dask.compute(*[delayed(len)(block) for block in blocks or self.blocks]))
+        return list(dask.compute(*each(len, blocks or self.blocks)))
 
-    def lazily(
-        self, function: Callable[[Delayed], Delayed], names: Sequence[Any] | None, dtype: Any
-    ) -> Any:
-        """Make a collection of results, one row for each of these.
+    def with_results(self, results: Sequence[Delayed], form: NDArray[Any], names: Any) -> Any:
+        """Make a lazy collection of results, one row for each of these.
 
         Parameters
         ----------
-        function : callable
-            Takes a block and returns the block of its results.
-        names : sequence or None
-            Of the columns; none for results with one value a row.
-        dtype : dtype
+        results : sequence of Delayed
+            An array for each block.
+        form : ndarray, shape (1,) or (1, n_columns)
+            An array as they are.
+        names : sequence
+            Of the columns, if there are any.
         """
-        results = [function(block) for block in self.blocks]
-        columns = () if names is None else (len(names),)
+        columns, dtype = form.shape[1:], form.dtype
         if not self.is_frame:
             arrays = [
                 da.from_delayed(result, (length, *columns), dtype=dtype)
@@ -84,7 +84,7 @@ class Rows:
             delayed(_frame)(result, block, names)
             for result, block in zip(results, self.blocks, strict=True)
         ]
-        meta = _frame(np.empty((0, *columns), dtype), self.collection._meta, names)
+        meta = _frame(form[:0], self.collection._meta, names)
         divisions = self.collection.divisions
         return dd.from_delayed(framed, meta=meta, divisions=divisions, verify_meta=False)
 
@@ -103,8 +103,8 @@ def aligned(
     return list(da.concatenate(arrays).rechunk((tuple(wanted),)).to_delayed())
 
 
-def _frame(results: NDArray[Any], block: Any, names: Sequence[Any] | None) -> Any:
+def _frame(results: NDArray[Any], block: Any, names: Any) -> Any:
     """Give results the index of the block that they belong to."""
-    if names is None:
+    if results.ndim == 1:
         return pd.Series(results, index=block.index)
     return pd.DataFrame(results, index=block.index, columns=list(names))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
-from nearfield.dask._kept import Kept
+from nearfield.dask._kept import Kept, each
 from nearfield.dask._rows import Rows, aligned
 from nearfield.estimators import MIN_POINTS, check_classes
 
@@ -35,18 +35,17 @@ class TrainingBlocks:
 
     Attributes
     ----------
-    points, labels : Kept
-        Arrays of shape (n_b, n_features), and of labels 0..G-1, shape (n_b,).
-    lengths : list of int
-        The numbers of rows n_b.
+    blocks : Kept
+        A `Block` each; none is empty.
+    n_points : int
+        The number of all training points.
     classes : ndarray, shape (n_classes,)
     class_counts : ndarray of int, shape (n_classes,)
     n_features : int
     """
 
-    points: Kept
-    labels: Kept
-    lengths: list[int]
+    blocks: Kept
+    n_points: int
     classes: NDArray[Any]
     class_counts: NDArray[np.int64]
     n_features: int
@@ -64,21 +63,23 @@ class TrainingBlocks:
         """
         points = Kept(partial(each, partial(checked_points, options=options), X.blocks))
         values = Kept(partial(each, _checked_classes, y.blocks))
-        x_lengths, y_lengths = X.lengths(points.values), y.lengths(values.values)
-        _check_lengths(sum(x_lengths), sum(y_lengths))
-        found = dask.compute(*[delayed(np.unique)(v, return_counts=True) for v in values.values])
+        lengths, y_lengths = X.lengths(points.values), y.lengths(values.values)
+        n_points = sum(lengths)
+        _check_lengths(n_points, sum(y_lengths))
+        found = dask.compute(*each(partial(np.unique, return_counts=True), values.values))
         names, counts = map(np.concatenate, zip(*[s for s in found if len(s[0])], strict=True))
         classes, where = np.unique(names, return_inverse=True)
-        check_classes(classes, sum(x_lengths))
-        labels = Kept(partial(_label, classes, y_lengths, x_lengths), values).wait()
-        values.release()
-        class_counts = np.bincount(where, counts).astype(np.int64)
-        return cls(points, labels, x_lengths, classes, class_counts, X.sample.shape[1])
+        check_classes(classes, n_points)
+        first_rows = (np.cumsum(lengths) - lengths).tolist()
 
-    @property
-    def n_points(self) -> int:
-        """The number of all training points."""
-        return sum(self.lengths)
+        def build(points: Sequence[Delayed], values: Sequence[Delayed]) -> list[Delayed]:
+            values = aligned(values, y_lengths, lengths)
+            parts = zip(lengths, first_rows, values, points, strict=True)
+            return [delayed(_number)(classes, *part) for n, *part in parts if n]
+
+        blocks = Kept(build, points, values).in_place_of_parents()
+        class_counts = np.bincount(where, counts).astype(np.int64)
+        return cls(blocks, n_points, classes, class_counts, X.sample.shape[1])
 
     @property
     def n_classes(self) -> int:
@@ -92,50 +93,47 @@ class TrainingBlocks:
 
     def map(self, function: Callable[[Floats], Floats]) -> "TrainingBlocks":
         """Replace points by a function of them, row by row."""
-        return replace(
-            self, points=Kept(partial(each, partial(_unless_empty, function)), self.points)
-        )
+        return replace(self, blocks=Kept(partial(each, partial(_map, function)), self.blocks))
 
     def total(self, function: Callable[[Floats], Any]) -> Any:
         """Give a function of the points whose values over blocks of points add up."""
-        return np.sum(dask.compute(*each(function, self.points.values)), axis=0)
+        return np.sum(self._of_blocks(function), axis=0)
 
     def largest(self, function: Callable[[Floats], Any]) -> Any:
         """Give a function of the points of which the largest value over blocks counts."""
-        return np.max(dask.compute(*each(function, self.points.values)), axis=0)
+        return np.max(self._of_blocks(function), axis=0)
 
     def of_labels(self, function: Callable[[Labels], Any]) -> Any:
         """Give a function of all labels, from one worker."""
-        return delayed(function)(delayed(np.concatenate)(self.labels.values)).compute()
+        labels = [block.labels for block in self.blocks.values]
+        return delayed(function)(delayed(np.concatenate)(labels)).compute()
 
     def apply(self, function: Callable[[Floats, Labels], Any], rows: NDArray[np.int64]) -> Any:
         """Give a function of some points and their labels, from one worker."""
-        blocks = number_blocks(self.lengths, self.points.values, self.labels.values)
-        some = collect(blocks, rows)
+        some = collect(self.blocks.values, rows)
         return delayed(function)(some.points, some.labels).compute()
 
-    def release(self) -> None:
-        """Keep the blocks on the workers no longer."""
-        self.points.release()
-        self.labels.release()
+    def _of_blocks(self, function: Callable[[Floats], Any]) -> Any:
+        return dask.compute(*[delayed(function)(block.points) for block in self.blocks.values])
 
 
-def number_blocks(
-    lengths: list[int], points: Sequence[Delayed], labels: Sequence[Delayed]
-) -> list[Delayed]:
-    """Give the rows of blocks their numbers: a `Block` each."""
-    first_rows = (np.cumsum(lengths) - lengths).tolist()
-    return [delayed(_number)(*block) for block in zip(first_rows, labels, points, strict=True)]
+def _number(classes: NDArray[Any], first_row: int, values: NDArray[Any], points: Floats) -> Block:
+    rows = first_row + np.arange(len(points))
+    return Block(rows, np.searchsorted(classes, values), points)
+
+
+def _map(function: Callable[[Floats], Floats], block: Block) -> Block:
+    return block._replace(points=function(block.points))
 
 
 def collect(parts: Sequence[Delayed], rows: NDArray[np.int64] | None = None) -> Delayed:
     """Bring rows of parts, which have a field `rows`, to one worker: in this order, or rising."""
     if rows is not None:
-        parts = [delayed(pick)(part, rows) for part in parts]
+        parts = each(partial(_pick, rows=rows), parts)
     return delayed(join)(parts, rows)
 
 
-def pick(part: Any, rows: NDArray[np.int64]) -> Any:
+def _pick(part: Any, rows: NDArray[np.int64]) -> Any:
     """Take those of some rows that are in a part."""
     places = np.flatnonzero(np.isin(part.rows, rows, assume_unique=True))
     return type(part)(*(array[places] for array in part))
@@ -178,23 +176,3 @@ def _check_lengths(n_rows: int, n_labels: int) -> None:
         raise ValueError(
             f"Expected at least {MIN_POINTS} rows in X; got {n_rows}. Supply more points."
         )
-
-
-def _label(
-    classes: NDArray[Any], lengths: list[int], wanted: list[int], values: Sequence[Delayed]
-) -> list[Delayed]:
-    """Turn blocks of y into labels, and cut them as those of X."""
-    return each(partial(np.searchsorted, classes), aligned(values, lengths, wanted))
-
-
-def _number(first_row: int, labels: Labels, points: Floats) -> Block:
-    return Block(first_row + np.arange(len(labels)), labels, points)
-
-
-def _unless_empty(function: Callable[[Floats], Floats], points: Floats) -> Floats:
-    return function(points) if len(points) else points
-
-
-def each(function: Callable[[Any], Any], values: Sequence[Delayed]) -> list[Delayed]:
-    """Apply a function where the values are."""
-    return [delayed(function)(value) for value in values]

@@ -31,6 +31,7 @@ from nearfield.estimators._measured import MeasuredFamily
 from nearfield.estimators._metric import MetricSpace, check_metric
 from nearfield.estimators._nearfield import NearfieldClassifier
 from nearfield.estimators._neighbors_cv import KNeighborsClassifierCV
+from nearfield.estimators._predictions import PosteriorMixin
 from nearfield.estimators._probabilistic import ProbabilisticKNeighborsClassifier
 from nearfield.estimators._settings import check_longest, make_rng
 from nearfield.estimators._spectra import spectra_views
@@ -53,6 +54,7 @@ __all__ = [
     "MetricSpace",
     "ModelFit",
     "NearfieldClassifier",
+    "PosteriorMixin",
     "ProbabilisticClassifier",
     "ProbabilisticKNeighborsClassifier",
     "Standardization",
