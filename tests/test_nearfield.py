@@ -492,7 +492,7 @@ def test_draws_of_folds_are_averaged():
         posterior = Posterior.from_nodes(
             [beta, beta + 1.0], [1.0, 2.0], [0.5, 0.5], "sigma", log_evidence=-beta
         )
-        alpha = np.array([beta, -beta])
+        alpha = np.array([2.0, -2.0])
         return grid.HeldOutPosterior(posterior, np.log([density, density]), alpha)
 
     posterior, log_densities, alpha = grid.average_posteriors([found(1.0, 0.2), found(3.0, 0.6)])

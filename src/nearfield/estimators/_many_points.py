@@ -196,7 +196,6 @@ def _infer(conditionals: SubsampledConditionals) -> HeldOutPosterior:
     return infer_on_grid(
         supports,
         conditionals.labels,
-        conditionals.n_classes,
         prior,
         conditionals.scale_range,
         conditionals.multiplicities,

@@ -48,13 +48,12 @@ class HeldOutPosterior(NamedTuple):
 
     `log_densities`, shape (n,), are of the own labels, with the parameters inferred from the
     others: the harmonic mean over the posterior, which takes a label's own part out. The external
-    field, shape (G,), was fitted or is zero. `log_sigmas` are those of the grid.
+    field, shape (G,), was fitted or is zero.
     """
 
     posterior: Posterior
     log_densities: Floats
     external_field: Floats
-    log_sigmas: Floats
 
 
 class HeldOutPrior(NamedTuple):
@@ -81,12 +80,11 @@ class HeldOutPrior(NamedTuple):
 def infer_on_grid(
     supports: Callable[[Floats], Floats],
     labels: NDArray[np.int64],
-    n_classes: int,
     prior: HeldOutPrior,
     scale_range: tuple[float, float],
     multiplicities: Floats | None = None,
     settings: GridSettings | None = None,
-    like: HeldOutPosterior | None = None,
+    n_draws: int = 1,
 ) -> HeldOutPosterior:
     """Integrate over (log beta, log sigma) on a grid placed where a scan found mass.
 
@@ -99,39 +97,38 @@ def infer_on_grid(
     supports : callable
         Takes rising sigmas and gives the support of each class, shape (n_sigmas, n, G).
     labels : ndarray of int, shape (n,)
-    n_classes : int
     prior : HeldOutPrior
     scale_range : (float, float)
         Where to look for sigma.
     multiplicities : ndarray, shape (n,), optional
         How often each label counts; once by default.
     settings : GridSettings, optional
-    like : HeldOutPosterior, optional
-        Of another draw of folds, whose sigmas and external field are to be taken: the posterior may
-        have several modes, and averages are within one.
+    n_draws : int
+        Of how many draws of folds the labels are, one after the other. They share the grid and the
+        external field, for the posterior may have several modes, and are averaged within one.
     """
     settings = settings or GridSettings()
     counts = np.ones(len(labels)) if multiplicities is None else multiplicities
-    if like is None:
-        low, high = scale_range
-        scan = _midpoints(np.log([low, min(high, prior.max_sigma)]), settings.n_scan_scales)
-        log_masses, _ = _profile(supports(np.exp(scan)), scan, labels, prior, counts)
-        ends = _heavy_range(scan, log_masses[None], settings.reach)[0]
-        log_sigmas = _midpoints(ends, settings.n_scales)
-        support = supports(np.exp(log_sigmas))
-        _, alpha = _profile(support, log_sigmas, labels, prior, counts)
-    else:
-        log_sigmas, alpha = like.log_sigmas, like.external_field
-        support = supports(np.exp(log_sigmas))
-    grid = _BetaGrid.around(support, labels, alpha, prior.sd_beta, counts, settings)
+    shares = counts / n_draws
+    low, high = scale_range
+    scan = _midpoints(np.log([low, min(high, prior.max_sigma)]), settings.n_scan_scales)
+    log_masses, _ = _profile(supports(np.exp(scan)), scan, labels, prior, shares)
+    ends = _heavy_range(scan, log_masses[None], settings.reach)[0]
+    log_sigmas = _midpoints(ends, settings.n_scales)
+    support = supports(np.exp(log_sigmas))
+    _, alpha = _profile(support, log_sigmas, labels, prior, shares)
+    grid = _BetaGrid.around(support, labels, alpha, prior.sd_beta, shares, settings)
     log_terms = log_conditionals(support, labels, alpha, grid.betas)
     log_cell = np.log(grid.steps * (log_sigmas[1] - log_sigmas[0]))[:, None]
-    log_prior = prior.log_density(log_sigmas[:, None], grid.betas)
-    return _summarize(log_sigmas, grid.betas, log_terms, log_prior + log_cell, alpha, counts)
+    log_measure = prior.log_density(log_sigmas[:, None], grid.betas) + log_cell
+    parts = zip(np.split(log_terms, n_draws, axis=-1), np.split(counts, n_draws), strict=True)
+    return average_posteriors(
+        [_summarize(log_sigmas, grid.betas, terms, log_measure, alpha, own) for terms, own in parts]
+    )
 
 
 def average_posteriors(found: Sequence[HeldOutPosterior]) -> HeldOutPosterior:
-    """Average over several draws of folds, alike: a mixture of posteriors, all their densities."""
+    """Average over draws of folds with one external field: a mixture, and all log densities."""
     if len(found) == 1:
         return found[0]
     posteriors = [each.posterior for each in found]
@@ -146,7 +143,6 @@ def average_posteriors(found: Sequence[HeldOutPosterior]) -> HeldOutPosterior:
         posterior,
         np.concatenate([each.log_densities for each in found]),
         found[0].external_field,
-        found[0].log_sigmas,
     )
 
 
@@ -236,7 +232,7 @@ def _summarize(
         "sigma",
         log_evidence=log_evidence,
     )
-    return HeldOutPosterior(posterior, log_densities, alpha, log_sigmas)
+    return HeldOutPosterior(posterior, log_densities, alpha)
 
 
 def _means_without_own(log_terms: Floats, weights: Floats, counts: Floats) -> Floats:

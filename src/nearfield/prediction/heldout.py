@@ -148,16 +148,15 @@ class HeldOutField:
         prior: HeldOutPrior,
         scale_range: tuple[float, float],
         settings: GridSettings | None = None,
-        like: HeldOutPosterior | None = None,
+        n_draws: int = 1,
     ) -> HeldOutPosterior:
         """Integrate over beta and sigma: see `infer_on_grid`."""
         return infer_on_grid(
             self.support,
             self.labels,
-            self.n_classes,
             prior,
             scale_range,
             self.multiplicities,
             settings,
-            like,
+            n_draws,
         )
