@@ -5,11 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.inference._panels import tilt
-from nearfield.inference._path_settings import Spacing
-from nearfield.inference._problem import Problem
+from nearfield.inference._problem import Problem, Spacing
 from nearfield.inference._quadrature import ScaleRule
 from nearfield.inference._rows import ScaleRow
+from nearfield.inference._scales import tilt
 from nearfield.log_partition import StateBuilder, States, add_ladder, phases_of, place_states
 
 _N_EXTENSION = 16
@@ -138,7 +137,7 @@ def _add_side(
     ladder = [0]
     if foot != 0.0:
         curve = rows[ladder_row].curve
-        ladder = add_ladder(builder, ladder_row, curve, foot, spacing.rung_spacing)
+        ladder = add_ladder(builder, ladder_row, curve, foot, spacing.spacing)
     to_order = _Block([], 0)  # the first block of states, which may lead from phase to phase
     for part in (chosen[chosen >= ladder_row], chosen[chosen < ladder_row][::-1]):
         visited, last = list(ladder), to_order

@@ -4,7 +4,7 @@
 2. States (beta, scale) over the posterior as far as it is known, with a ladder down to beta = 0
    (`_plan`), visited by eight independent groups of chains.
 3. All draws together give log z (`nearfield.log_partition`) at scales and betas placed anew where
-   the posterior is (`_panels`, `_cells`, `_grid`).
+   the posterior is (`_scales`, `_grid`).
 4. More draws where log z rests on too few effective ones, or where the posterior means are not
    known to the tolerance; then the posterior, the evidence, and the errors of both
    (`_posterior_estimate`).
@@ -23,11 +23,10 @@ from nearfield._progress import progress
 from nearfield._threads import one_blas_thread
 from nearfield.field import FieldFamily
 from nearfield.inference._engine import Engine
-from nearfield.inference._path_settings import Spacing
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._posterior_estimate import PosteriorEstimate, ScaleRows, scan_posterior
 from nearfield.inference._priors import Priors
-from nearfield.inference._problem import Problem
+from nearfield.inference._problem import Problem, Spacing
 from nearfield.log_partition import N_GROUPS, AgreementTable, Pool, States, draw_pool
 
 
@@ -180,7 +179,7 @@ class PathSampling(Engine):
         n_rows = settings.n_smooth_rows if problem.family.is_smooth else settings.n_step_rows
         spacing = settings.spacing / self.beta_density
         n_rows = int(np.ceil(n_rows * self.scale_density))
-        return Spacing(n_rows, settings.beta_drop, spacing, spacing)
+        return Spacing(n_rows, settings.beta_drop, spacing)
 
 
 def _check_reach(problem: Problem) -> None:

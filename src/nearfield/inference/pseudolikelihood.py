@@ -18,7 +18,6 @@ from nearfield.inference._quadrature import (
     assemble,
     final_rule,
     integrate_row,
-    mass_outside,
     row_totals,
     scan_rule,
     supports,
@@ -183,6 +182,6 @@ def _integrate(
     for stage_density in (_FIRST_DENSITY, density):  # the first shows where to put the second
         totals = row_totals(rule, rows)
         finer = final_rule(family, priors, rule, totals, stage_density)
-        outside += mass_outside(rule, totals, finer)
+        outside += rule.mass_outside(totals, *finer.scales[[0, -1]])
         rule, rows = finer, integrate(finer)
     return assemble(family, rule, rows, outside)
