@@ -68,32 +68,22 @@ def fit_external_field(
     """
     checked, priors = check_problem(family, labels, priors, needs_joint=False)
     prior_sd = check_positive(prior_sd, "prior_sd")
+    below, middle, above = priors.beta.ppf([0.16, 0.5, 0.84])
+    lower, upper = priors.beta_range
+    beta_range = (max(lower, 0.0) if upper > 0.0 else lower), upper
     alpha = np.zeros(family.n_classes)
     for _ in range(check_whole(n_rounds, "n_rounds", minimum=1)):
         beta, scale = pseudolikelihood_estimate(family, checked, priors, alpha)
-        support = family.support(scale, checked)
-        alpha, _ = _fit_at_scale(
-            support, checked, priors, prior_sd, (alpha, beta), family.multiplicities
+        alpha, _ = maximize_intercepts(
+            family.support(scale, checked),
+            checked,
+            prior_sd,
+            (middle, 0.5 * (above - below)),
+            beta_range,
+            (alpha, beta),
+            family.multiplicities,
         )
     return alpha
-
-
-def _fit_at_scale(
-    support: NDArray[np.float64],
-    labels: NDArray[np.int64],
-    priors: Priors,
-    prior_sd: float,
-    start: tuple[NDArray[np.float64], float],
-    multiplicities: NDArray[np.float64] | None = None,
-) -> tuple[NDArray[np.float64], float]:
-    """Fit alpha and beta where the support is known."""
-    below, middle, above = priors.beta.ppf([0.16, 0.5, 0.84])
-    lower, upper = priors.beta_range
-    lower = max(lower, 0.0) if upper > 0.0 else lower
-    prior_beta = middle, 0.5 * (above - below)
-    return maximize_intercepts(
-        support, labels, prior_sd, prior_beta, (lower, upper), start, multiplicities
-    )
 
 
 def maximize_intercepts(

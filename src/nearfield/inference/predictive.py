@@ -9,7 +9,7 @@ from scipy.special import log_softmax, logsumexp
 from nearfield._checks import Rng, check_generator, check_whole
 from nearfield.field import FieldFamily, check_external_field
 from nearfield.inference._arviz import pareto_smoothed
-from nearfield.inference._draws import draw_from_field
+from nearfield.inference._draws import draw_after_clusters
 from nearfield.inference._engine import check_problem
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors, check_priors, default_priors
@@ -99,7 +99,7 @@ def prior_predictive(
     agreements = np.empty(n_draws)
     for i, (beta, scale) in enumerate(zip(betas, scales, strict=True)):
         field = family.at(scale)
-        labels[i] = draw_from_field(rng, field, float(beta), n_sweeps)
+        labels[i] = draw_after_clusters(rng, field, float(beta), n_sweeps)
         agreements[i] = field.agreement(labels[i])
     return PriorPredictive(betas, scales, labels, agreements)
 
@@ -148,7 +148,7 @@ def posterior_predictive_check(
     for i, (beta, scale) in enumerate(zip(betas, scales, strict=True)):
         field = family.at(scale)
         observed[i] = field.agreement(checked)
-        replicated[i] = field.agreement(draw_from_field(rng, field, float(beta), n_sweeps))
+        replicated[i] = field.agreement(draw_after_clusters(rng, field, float(beta), n_sweeps))
     return PredictiveCheck(observed, replicated)
 
 
