@@ -18,7 +18,6 @@ from nearfield.log_partition.bonds import (
     conditional_and_free_bonds,
 )
 from nearfield.log_partition.chains import Schedule, run_chains, stack_fields
-from nearfield.log_partition.curve import OneField
 from nearfield.log_partition.estimate import reweight, standard_error
 from nearfield.log_partition.mbar import make_mixture
 from nearfield.log_partition.pool import draw_pool
@@ -160,7 +159,7 @@ def test_draws_of_a_state_with_two_modes_are_left_out():
     builder.schedule([0, *builder.add(0, placed.part(slice(1, None)))])
     states = builder.finish()
     counts = np.full(len(states.betas), 16)
-    pool = draw_pool(rng, OneField(field), np.ones(1), states, counts, np.inf, None)
+    pool = draw_pool(rng, lambda _: field, np.ones(1), states, counts, np.inf, None)
     agreements = np.broadcast_to(pool.agreements[:, None], (len(pool.states), len(pool.betas)))
     reweighting = reweight(pool, agreements, n_points * np.log(n_classes))
     used = np.unique(pool.states[reweighting.draws])

@@ -115,13 +115,13 @@ class PathSampling(Engine):
     ) -> Posterior:
         """Compute the posterior of a problem, which has been checked; see `infer`."""
         settings = problem.settings
-        table = AgreementTable(problem.family, n_jobs)
+        table = AgreementTable(problem.family.at, n_jobs)
 
         def draw(
             scale_rows: ScaleRows, plan: States, n_draws: int, n_rung_draws: int, bonds_from: float
         ) -> Pool:
             counts, scales = np.where(plan.is_rung, n_rung_draws, n_draws), scale_rows.rule.scales
-            return draw_pool(rng, problem.family, scales, plan, counts, bonds_from, n_jobs)
+            return draw_pool(rng, problem.family.at, scales, plan, counts, bonds_from, n_jobs)
 
         scale_rows = scan_posterior(rng, problem, n_jobs)
         advance()
@@ -129,7 +129,7 @@ class PathSampling(Engine):
         estimate = scale_rows.improved(pool, table)
         scale_rows, outside = estimate.narrowed(self.scale_density)
         advance()
-        table = AgreementTable(problem.family, n_jobs)  # of the draws from here on
+        table = AgreementTable(problem.family.at, n_jobs)  # of the draws from here on
         spacing = self._spacing(problem)
         plan = scale_rows.plan(spacing)
         bonds_from = estimate.bonds_from

@@ -76,7 +76,7 @@ class Draws(NamedTuple):
 
 def stack_fields(fields: list[LabelField]) -> FieldStack:
     """Prepare fields for the kernels: sparse if all of them are, else dense."""
-    coupling, bonds, unsorted = _stack_couplings(fields)
+    coupling, bonds, unsorted = stack_couplings(fields)
     order = np.argsort(unsorted, axis=1)
     bond_couplings = np.take_along_axis(unsorted, order, axis=1)
     cumulative = np.cumsum(bond_couplings, axis=1)
@@ -91,17 +91,11 @@ def stack_fields(fields: list[LabelField]) -> FieldStack:
     )
 
 
-def pair_couplings(
-    fields: list[LabelField],
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-    """Return the two points of all pairs, shape (P,), and their couplings, shape (R, P)."""
-    _, bonds, couplings = _stack_couplings(fields)
-    firsts, seconds = np.ascontiguousarray(bonds.T)
-    return firsts, seconds, couplings
+def stack_couplings(fields: list[LabelField]) -> tuple[Any, NDArray[np.int32], Any]:
+    """Stack the couplings; list all pairs, of sparse fields those that are coupled anywhere.
 
-
-def _stack_couplings(fields: list[LabelField]) -> tuple[Any, NDArray[np.int32], Any]:
-    """Stack the couplings; list all pairs, of sparse fields those that are coupled anywhere."""
+    Returns the stack, the two points of each pair, shape (P, 2), and their couplings, (R, P).
+    """
     if all(field.is_sparse for field in fields):
         coupling, bonds = _aligned_sparse([field.coupling for field in fields])
         is_lower = bonds[:, 0] > bonds[:, 1]

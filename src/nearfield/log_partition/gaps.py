@@ -15,9 +15,11 @@ from nearfield.log_partition.interpolant import (
     merge_branches,
     strictly_ascending,
 )
-from nearfield.log_partition.scan_settings import ScanSettings
 
 Floats = NDArray[np.float64]
+
+_LOWEST_BARRIER = 0.45  # in nats: chains cross lower ones; from 0.2 to 0.8 errors are the same
+_FEW_POINTS = 3  # between two crossings that belong to one transition
 
 
 class Gap(NamedTuple):
@@ -66,7 +68,6 @@ def assemble(
     down: list[ScanPoint],
     crossings: list[tuple[int, int]],
     narrowest: float,
-    settings: ScanSettings,
 ) -> RoughCurve:
     """Make the curve and its gaps from the points of both sides.
 
@@ -78,11 +79,10 @@ def assemble(
         Of `up`: the first point through a transition, and the one after the last.
     narrowest : float
         The least width of a restraint.
-    settings : ScanSettings
     """
     betas, _, means, spreads, stiffness = np.array(up).T
     means = np.maximum.accumulate(means)
-    turns = [_backbend(betas, first - 1, after) for first, after in _joined(crossings, settings)]
+    turns = [_backbend(betas, first - 1, after) for first, after in _joined(crossings)]
     log_z = up[0].log_z + np.concatenate(
         [[0.0], np.cumsum(0.5 * np.diff(betas) * (means[1:] + means[:-1]))]
     )
@@ -95,7 +95,7 @@ def assemble(
     below = np.array(down[:0:-1]).reshape(-1, 5)[:, :3].T
     branches[0] = LogPartition(*np.concatenate([below, np.array(branches[0])], axis=1))
     branches = [strictly_ascending(branch) for branch in branches]
-    part = _metastable_part(betas, means, turns, branches, settings)
+    part = _metastable_part(betas, means, turns, branches)
     gap = None
     if part is not None:
         widths = _widths(stiffness[part], np.maximum(spreads[part], narrowest))
@@ -133,14 +133,13 @@ def _metastable_part(
     means: Floats,
     turns: list[tuple[int, int]],
     branches: list[LogPartition],
-    settings: ScanSettings,
 ) -> slice | None:
     """Return the points between the lowest beta of order and the highest of disorder, or None."""
     barriers = []
     for (highest, lowest), pair in zip(turns, pairwise(branches), strict=True):
         excess = betas[highest : lowest + 1] - equal_weights(*pair)
         steps = 0.5 * np.diff(means[highest : lowest + 1]) * (excess[1:] + excess[:-1])
-        if np.cumsum(steps).max(initial=0.0) > settings.lowest_barrier:
+        if np.cumsum(steps).max(initial=0.0) > _LOWEST_BARRIER:
             barriers.append((highest, lowest))
     if not barriers:
         return None
@@ -151,11 +150,11 @@ def _metastable_part(
     return slice(before[-1] if len(before) else 0, after[0] + 1 if len(after) else len(betas))
 
 
-def _joined(crossings: list[tuple[int, int]], settings: ScanSettings) -> list[tuple[int, int]]:
+def _joined(crossings: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Join crossings that follow each other with a few points between them."""
     joined: list[tuple[int, int]] = []
     for first, after in crossings:
-        if joined and first <= joined[-1][1] + settings.few_points:
+        if joined and first <= joined[-1][1] + _FEW_POINTS:
             first, _ = joined.pop()
         joined.append((first, after))
     return joined
