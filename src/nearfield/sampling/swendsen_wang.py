@@ -15,6 +15,7 @@ from nearfield._checks import Rng, check_beta, check_generator, check_whole
 from nearfield._compile import compilable, compiled, overload, types
 from nearfield._vector import exp_of
 from nearfield.field import LabelField
+from nearfield.sampling.gibbs import draw_class
 from nearfield.sampling.random_numbers import draw_key, uniform_at
 from nearfield.sampling.support import Coupling, CsrArrays, coupling_arrays, starting_labels
 
@@ -200,7 +201,7 @@ def recolour(
             if is_even:
                 classes[i] = np.int64(uniform * n_classes)
             else:
-                classes[i] = draw_by_weight(cluster_fields[i], uniform)
+                classes[i] = draw_class(cluster_fields[i], 0, uniform)
     for i in range(n_points):
         labels[i] = classes[labels[i]]
     return n_used
@@ -393,21 +394,3 @@ def find_root(parents: NDArray[np.uint32], i: int) -> int:
         parents[i] = parents[parents[i]]
         i = parents[i]
     return i
-
-
-@compilable
-def draw_by_weight(log_weights: Floats, uniform: float) -> int:
-    """Draw a class by inversion, g with probability proportional to exp(log weight)."""
-    n_classes = log_weights.shape[0]
-    largest = log_weights[0]
-    for g in range(1, n_classes):
-        largest = max(largest, log_weights[g])
-    total = 0.0
-    for g in range(n_classes):
-        total += math.exp(log_weights[g] - largest)
-    left = uniform * total
-    for g in range(n_classes - 1):
-        left -= math.exp(log_weights[g] - largest)
-        if left < 0.0:
-            return g
-    return n_classes - 1
