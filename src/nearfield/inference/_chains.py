@@ -26,12 +26,7 @@ def check_run(settings: Any) -> None:
 
 
 def run_chains(
-    rng: np.random.Generator,
-    sampler: Sampler,
-    settings: Any,
-    *,
-    n_jobs: int | None,
-    verbose: int,
+    rng: np.random.Generator, sampler: Sampler, settings: Any, *, n_jobs: int | None, verbose: int
 ) -> Posterior:
     """Run the chains that some settings ask for, and warn if they have not converged.
 

@@ -30,6 +30,8 @@ from nearfield.log_partition import (
     standard_error,
 )
 
+Floats = NDArray[np.float64]
+
 _MIN_WEIGHT = 1e-9  # of a node
 _SAME = 1e-6  # agreements that differ by less are the same
 _MOST_CHANGE = -6.0, 3.0  # of the log mass of a cell, which is only roughly known
@@ -42,7 +44,7 @@ class ScaleRows(NamedTuple):
     rule: ScaleRule
     rows: list[ScaleRow]
     rough: list[ScaleRow]  # the same, from the scan alone
-    agreements: NDArray[np.float64]  # of the observed labels, shape (R,)
+    agreements: Floats  # of the observed labels, shape (R,)
 
     def at(self, rule: ScaleRule) -> "ScaleRows":
         """Move to other scales, with what is known there by interpolation."""
@@ -52,7 +54,7 @@ class ScaleRows(NamedTuple):
         )
         return ScaleRows(self.problem, rule, rows, rough, _observed(self.problem, rule))
 
-    def plan(self, spacing: Spacing, row_needs: NDArray[np.float64] | None = None) -> States:
+    def plan(self, spacing: Spacing, row_needs: Floats | None = None) -> States:
         """Plan draws over the posterior, as far as it is known."""
         return plan_draws(self.problem, self.rule, self.rows, spacing, row_needs)
 
@@ -91,7 +93,7 @@ class PosteriorEstimate(NamedTuple):
     bonds_from: float  # the lowest beta with a BAR estimate
     is_connected: bool  # whether the sampled states overlap
 
-    def totals(self) -> NDArray[np.float64]:
+    def totals(self) -> Floats:
         """Return the log posterior mass of each row, shape (R,)."""
         log_masses = self.nodes.log_masses[0]
         largest = log_masses.max()
@@ -129,7 +131,7 @@ class PosteriorEstimate(NamedTuple):
             return every_k(problem.family, problem.priors, *bounds)
         return panel_rule(problem, self.scale_rows.rule, self.totals(), bounds, n_scales)
 
-    def _cell_totals(self, cells: ScaleRule) -> NDArray[np.float64]:
+    def _cell_totals(self, cells: ScaleRule) -> Floats:
         """Guess the log mass of cells.
 
         Log z is interpolated between two rows; the agreement of the observed labels, which jumps
@@ -152,7 +154,7 @@ class PosteriorEstimate(NamedTuple):
                 totals[members] += part[members] * (total + change)
         return totals
 
-    def row_needs(self) -> NDArray[np.float64]:
+    def row_needs(self) -> Floats:
         """Return how much more each row needs draws than it has, shape (R,); one for enough."""
         log_masses = self.nodes.log_masses[0]
         heavy = log_masses > log_masses.max() - self.scale_rows.problem.settings.heavy
@@ -162,7 +164,7 @@ class PosteriorEstimate(NamedTuple):
         np.minimum.at(n_effective, self.nodes.rows[heavy], found)
         return np.sqrt(enough / np.clip(n_effective, 1.0, enough))
 
-    def moments(self) -> tuple[NDArray[np.float64], ...]:
+    def moments(self) -> tuple[Floats, ...]:
         """Return the log evidence, weights and means of the nodes, from each part of the draws.
 
         Shapes (N_ESTIMATES,), (N_ESTIMATES, N) and (N_ESTIMATES, 2).
@@ -171,7 +173,7 @@ class PosteriorEstimate(NamedTuple):
         weights = np.exp(self.nodes.log_masses - log_evidence[:, None])
         return log_evidence, weights, weights @ self._places()
 
-    def _places(self) -> NDArray[np.float64]:
+    def _places(self) -> Floats:
         return np.stack([self.nodes.betas, self.scale_rows.rule.scales[self.nodes.rows]], axis=1)
 
     def relative_errors(self) -> tuple[float, float]:
@@ -229,7 +231,7 @@ class PosteriorEstimate(NamedTuple):
         )
         return largest + self.scale_rows.problem.log_external
 
-    def _rule_error(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _rule_error(self, weight: Floats) -> Floats:
         """Estimate the errors of the means that the rule over scales makes, shape (2,)."""
         rule, rows, betas = self.scale_rows.rule, self.nodes.rows, self.nodes.betas
         mass = np.maximum(np.bincount(rows, weight, len(rule.scales)), 1e-300)
@@ -265,6 +267,6 @@ def scan_posterior(rng: np.random.Generator, problem: Problem, n_jobs: int | Non
     return PosteriorEstimate(scale_rows, estimates, nodes, np.inf, True).widened()
 
 
-def _observed(problem: Problem, rule: ScaleRule) -> NDArray[np.float64]:
+def _observed(problem: Problem, rule: ScaleRule) -> Floats:
     """Return the agreements of the observed labels at the scales of a rule."""
     return np.array([problem.family.at(s).agreement(problem.labels) for s in rule.scales])

@@ -33,7 +33,6 @@ class PathSettings:
     an sd.
     """
 
-    prior_tail: float = 1e-13  # mass of the prior of beta that is never looked at: rounding
     # A prior that reaches below `longest_tail` (the paper's does not) is cut at `cut_at`, or
     # further below with the share `cut_tail` left out, which is bounded and reported.
     longest_tail: float = -400.0
@@ -117,21 +116,16 @@ class Problem:
 
         Chains freeze there, and only labels that agree hardly at all are likely.
         """
-        s = self.settings
-        low, cut, high = map(
-            float, self.priors.beta.ppf([s.prior_tail, s.cut_tail, 1.0 - s.prior_tail])
-        )
-        return (low if low >= s.longest_tail else min(cut, s.cut_at)), high
+        (low, high), settings = self.priors.beta_range, self.settings
+        if low < settings.longest_tail:
+            low = min(float(self.priors.beta.ppf(settings.cut_tail)), settings.cut_at)
+        return low, high
 
     @cached_property
     def mass_below(self) -> float:
         """How much of the prior of beta was cut off below; zero if none."""
         low = self.beta_support[0]
-        return (
-            float(self.priors.beta.cdf(low))
-            if low > self.priors.beta.ppf(self.settings.prior_tail)
-            else 0.0
-        )
+        return float(self.priors.beta.cdf(low)) if low > self.priors.beta_range[0] else 0.0
 
     @cached_property
     def log_external(self) -> float:

@@ -113,11 +113,7 @@ def scan_rule(family: FieldFamily, priors: Priors, n_scales: int) -> ScaleRule:
 
 
 def final_rule(
-    family: FieldFamily,
-    priors: Priors,
-    scan: ScaleRule,
-    log_totals: Floats,
-    density: float = 1.0,
+    family: FieldFamily, priors: Priors, scan: ScaleRule, log_totals: Floats, density: float = 1.0
 ) -> ScaleRule:
     """Place scales where a scan found the posterior: most of them where it is largest.
 
@@ -153,9 +149,8 @@ def gauss_nodes(edges: Floats, n_nodes: int) -> tuple[Floats, Floats]:
     """Return nodes and weights of Gauss-Legendre on each of the panels between edges."""
     points, weights = _legendre(n_nodes)
     half = 0.5 * np.diff(edges)[:, None]
-    return (0.5 * (edges[1:] + edges[:-1])[:, None] + half * points).ravel(), (
-        half * weights
-    ).ravel()
+    nodes = 0.5 * (edges[1:] + edges[:-1])[:, None] + half * points
+    return nodes.ravel(), (half * weights).ravel()
 
 
 def gauss_rule(
@@ -258,10 +253,7 @@ def row_totals(rule: ScaleRule, rows: list[Row]) -> Floats:
 
 
 def rule_error(
-    family: FieldFamily,
-    rule: ScaleRule,
-    log_totals: Floats,
-    beta_means: Floats,
+    family: FieldFamily, rule: ScaleRule, log_totals: Floats, beta_means: Floats
 ) -> Floats:
     """Estimate the errors of the means of beta and the scale that the rule over scales makes.
 

@@ -12,14 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.field import FieldFamily, LabelField
+from nearfield.field import LabelField
 from nearfield.inference._chain import Move
 from nearfield.inference._chains import check_run, run_chains
 from nearfield.inference._draws import draw_after_clusters
 from nearfield.inference._engine import Engine
 from nearfield.inference._hysteresis import warn_of_hysteresis
 from nearfield.inference._posterior import Posterior
-from nearfield.inference._priors import Priors
 from nearfield.inference._target import Point, Target, indicators, log_potential
 from nearfield.inference._walk import Walk, propose
 from nearfield.inference.pseudolikelihood import pseudolikelihood_estimate
@@ -138,17 +137,10 @@ class AuxiliaryVariable(Engine):
         check_run(self)
 
     def _infer(
-        self,
-        rng: np.random.Generator,
-        family: FieldFamily,
-        labels: NDArray[np.int64],
-        priors: Priors,
-        n_jobs: int | None,
-        verbose: int,
+        self, rng: np.random.Generator, target: Target, n_jobs: int | None, verbose: int
     ) -> Posterior:
-        target = Target(family, labels, priors)
-        beta, scale = pseudolikelihood_estimate(family, target.labels, target.priors)
-        sampler = AuxiliarySampler(target, family.at(scale), float(beta), self.n_sweeps)
+        beta, scale = pseudolikelihood_estimate(target.family, target.labels, target.priors)
+        sampler = AuxiliarySampler(target, target.family.at(scale), float(beta), self.n_sweeps)
         posterior = run_chains(rng, sampler, self, n_jobs=n_jobs, verbose=verbose)
         (stream,) = rng.spawn(1)
         warn_of_hysteresis(stream, target, posterior, self.n_sweeps, "random")

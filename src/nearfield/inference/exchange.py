@@ -13,14 +13,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.field import FieldFamily, LabelField
+from nearfield.field import LabelField
 from nearfield.inference._chain import Move
 from nearfield.inference._chains import check_run, run_chains
 from nearfield.inference._draws import draw_after_clusters
 from nearfield.inference._engine import Engine
 from nearfield.inference._hysteresis import warn_of_hysteresis
 from nearfield.inference._posterior import Posterior
-from nearfield.inference._priors import Priors
 from nearfield.inference._target import Point, Target, indicators, log_potential
 from nearfield.inference._walk import Walk, propose
 from nearfield.sampling import draw_labels, draw_labels_perfect
@@ -158,15 +157,8 @@ class Exchange(Engine):
         _check_choice(self.start, "start", STARTS)
 
     def _infer(
-        self,
-        rng: np.random.Generator,
-        family: FieldFamily,
-        labels: NDArray[np.int64],
-        priors: Priors,
-        n_jobs: int | None,
-        verbose: int,
+        self, rng: np.random.Generator, target: Target, n_jobs: int | None, verbose: int
     ) -> Posterior:
-        target = Target(family, labels, priors)
         sampler = ExchangeSampler(target, self._auxiliary_draw(target))
         posterior = run_chains(rng, sampler, self, n_jobs=n_jobs, verbose=verbose)
         if self.auxiliary == "gibbs":

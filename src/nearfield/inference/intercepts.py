@@ -9,9 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from nearfield._checks import check_positive, check_whole
 from nearfield.field import FieldFamily
-from nearfield.inference._engine import check_problem
 from nearfield.inference._priors import Priors
+from nearfield.inference._target import check_target
 from nearfield.inference.pseudolikelihood import pseudolikelihood_estimate
+
+Floats = NDArray[np.float64]
 
 _MAX_STEPS = 20
 _LONGEST_STEP = 3.0  # of any parameter
@@ -25,7 +27,7 @@ def fit_external_field(
     *,
     prior_sd: float = 1.0,
     n_rounds: int = 3,
-) -> NDArray[np.float64]:
+) -> Floats:
     r"""Fit the external field by pseudolikelihood, together with beta and the scale.
 
     Takes turns: the most probable scale given alpha, and at that scale, where the log
@@ -66,7 +68,8 @@ def fit_external_field(
     >>> bool(alpha[0] > alpha[1])
     True
     """
-    checked, priors = check_problem(family, labels, priors, needs_joint=False)
+    target = check_target(family, labels, priors, needs_joint=False)
+    checked, priors = target.labels, target.priors
     prior_sd = check_positive(prior_sd, "prior_sd")
     below, middle, above = priors.beta.ppf([0.16, 0.5, 0.84])
     lower, upper = priors.beta_range
@@ -87,14 +90,14 @@ def fit_external_field(
 
 
 def maximize_intercepts(
-    support: NDArray[np.float64],
+    support: Floats,
     labels: NDArray[np.int64],
     prior_sd: float,
     prior_beta: tuple[float, float],
     beta_range: tuple[float, float],
-    start: tuple[NDArray[np.float64], float],
-    multiplicities: NDArray[np.float64] | None = None,
-) -> tuple[NDArray[np.float64], float]:
+    start: tuple[Floats, float],
+    multiplicities: Floats | None = None,
+) -> tuple[Floats, float]:
     r"""Find the most probable intercepts and beta, given the support, by Newton's method.
 
     .. math:: \max_{\alpha, \beta} \sum_i s_i \log p(y_i \mid \alpha, \beta)
@@ -140,9 +143,7 @@ def maximize_intercepts(
     return parameters[:-1] - parameters[:-1].mean(), float(parameters[-1])
 
 
-def _moments(
-    support: NDArray[np.float64], counts: NDArray[np.float64], parameters: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _moments(support: Floats, counts: Floats, parameters: Floats) -> tuple[Floats, Floats]:
     r"""Sum over the points the mean and the covariance of :math:`(1[y = g]_g, h_y)`.
 
     These are minus the slope of the log normalising constants in (alpha, beta), and their

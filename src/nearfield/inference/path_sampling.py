@@ -15,18 +15,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from nearfield._checks import check_positive, check_whole
 from nearfield._progress import progress
 from nearfield._threads import one_blas_thread
-from nearfield.field import FieldFamily
 from nearfield.inference._engine import Engine
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._posterior_estimate import PosteriorEstimate, ScaleRows, scan_posterior
-from nearfield.inference._priors import Priors
 from nearfield.inference._problem import Problem, Spacing
+from nearfield.inference._target import Target
 from nearfield.log_partition import N_GROUPS, AgreementTable, Pool, States, draw_pool
 
 
@@ -90,15 +88,9 @@ class PathSampling(Engine):
         check_positive(self.beta_density, "beta_density")
 
     def _infer(
-        self,
-        rng: np.random.Generator,
-        family: FieldFamily,
-        labels: NDArray[np.int64],
-        priors: Priors,
-        n_jobs: int | None,
-        verbose: int,
+        self, rng: np.random.Generator, target: Target, n_jobs: int | None, verbose: int
     ) -> Posterior:
-        problem = Problem(family, labels, priors)
+        problem = Problem(target.family, target.labels, target.priors)
         _check_reach(problem)
         with (
             one_blas_thread(),

@@ -28,7 +28,7 @@ class PairTable(NamedTuple):
     firsts: NDArray[np.int32]  # shape (P,), of the two points of each pair
     seconds: NDArray[np.int32]  # shape (P,)
     entries: NDArray[np.float32]  # shape (P, Q); half the memory, and 1e-5 of an agreement
-    basis: NDArray[np.float64]  # shape (Q, R)
+    basis: Floats  # shape (Q, R)
 
     @classmethod
     def from_fields(cls, fields: list[LabelField]) -> Self:
@@ -40,7 +40,7 @@ class PairTable(NamedTuple):
         firsts, seconds = np.ascontiguousarray(bonds.T)
         return cls(firsts, seconds, entries, basis)
 
-    def agreements(self, labelings: NDArray[np.int8]) -> NDArray[np.float64]:
+    def agreements(self, labelings: NDArray[np.int8]) -> Floats:
         r"""Compute the agreements of labelings, shape (M, n), at all scales, shape (M, R).
 
         .. math:: S_r(y) = \sum_{i<j} c^{(r)}_{ij} 1[y_i = y_j]

@@ -43,15 +43,15 @@ class FieldStack(NamedTuple):
     """Fields of the same points at several scales, as the kernels take them."""
 
     coupling: Coupling  # shape (R, n, n); of sparse fields (R, nnz) with the indices of a CSR array
-    total_coupling: NDArray[np.float64]  # shape (R, n)
-    bond_couplings: NDArray[np.float64]  # shape (R, P): of all pairs, ascending
-    cumulative_couplings: NDArray[np.float64]  # shape (R, P)
+    total_coupling: Floats  # shape (R, n)
+    bond_couplings: Floats  # shape (R, P): of all pairs, ascending
+    cumulative_couplings: Floats  # shape (R, P)
     begins: NDArray[np.int32]  # shape (R, L): an index of the cumulative couplings
     bonds: NDArray[np.int32]  # shape (R, P, 2): the points of each pair
-    external_field: NDArray[np.float64]  # shape (G,)
+    external_field: Floats  # shape (G,)
 
     @property
-    def largest_agreements(self) -> NDArray[np.float64]:
+    def largest_agreements(self) -> Floats:
         """The agreement of labels that are all the same, shape (R,)."""
         return 0.5 * self.total_coupling.sum(axis=1)
 
@@ -59,19 +59,19 @@ class FieldStack(NamedTuple):
 class Schedule(NamedTuple):
     """States in the order in which a chain visits them; a draw is recorded at each visit."""
 
-    betas: NDArray[np.float64]  # shape (T,)
-    rows: NDArray[np.int64]  # shape (T,): of the stack
-    stiffness: NDArray[np.float64]  # shape (T,): kappa
-    centres: NDArray[np.float64]  # shape (T,): s
-    n_sweeps: NDArray[np.int64]  # shape (T,)
+    betas: Floats  # shape (T,)
+    rows: Ints  # shape (T,): of the stack
+    stiffness: Floats  # shape (T,): kappa
+    centres: Floats  # shape (T,): s
+    n_sweeps: Ints  # shape (T,)
 
 
 class Draws(NamedTuple):
     """What chains recorded at each visit."""
 
     labels: NDArray[np.integer]  # shape (C, T, n)
-    agreements: NDArray[np.float64]  # shape (C, T): at the scale of the state
-    steins: NDArray[np.float64]  # shape (C, T, 2): zero in expectation, see `fill_stein`
+    agreements: Floats  # shape (C, T): at the scale of the state
+    steins: Floats  # shape (C, T, 2): zero in expectation, see `fill_stein`
 
 
 def stack_fields(fields: list[LabelField]) -> FieldStack:

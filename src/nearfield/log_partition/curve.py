@@ -28,12 +28,8 @@ _MIN_EFFECTIVE = 100.0  # draws, for an error to be trusted
 
 
 def log_partition_curve(
-    rng: Rng,
-    field: LabelField,
-    betas: ArrayLike,
-    *,
-    target_error: float = 0.03,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    rng: Rng, field: LabelField, betas: ArrayLike, *, target_error: float = 0.03
+) -> tuple[Floats, Floats]:
     r"""Estimate log z at each beta, with a standard error.
 
     .. math:: \log z(\beta) = \log z(0) + \int_0^\beta E[S] \, d\beta'
@@ -137,12 +133,12 @@ class _CurveSampler:
             self.rng, lambda _: self.field, np.ones(1), states, counts, self.bonds_from, None
         )
 
-    def _reweight(self, pool: Pool) -> tuple[NDArray[np.float64], Reweighting]:
+    def _reweight(self, pool: Pool) -> tuple[Floats, Reweighting]:
         shape = len(pool.states), len(pool.betas)
         agreements = np.broadcast_to(pool.agreements[:, None], shape)
         return pool.agreements, reweight(pool, agreements, self.log_z_at_zero)
 
-    def _improved(self, reweighting: Reweighting, agreements: NDArray[np.float64]) -> RoughCurve:
+    def _improved(self, reweighting: Reweighting, agreements: Floats) -> RoughCurve:
         knots = self.rough.log_partition.evenly(self.low, self.high, _KNOT_SPACING, n_least=3)
         estimates = reweighting.at(knots, agreements)
         curve = LogPartition(knots, estimates.log_z[0], estimates.slopes[0])

@@ -28,14 +28,14 @@ class Gap(NamedTuple):
     Each state is restrained to its mean agreement, which rises from state to state.
     """
 
-    betas: NDArray[np.float64]  # shape (J,): d log g / dS, not monotone
-    log_z: NDArray[np.float64]  # shape (J,): of the branch
-    agreements: NDArray[np.float64]  # shape (J,)
-    stiffness: NDArray[np.float64]  # shape (J,)
+    betas: Floats  # shape (J,): d log g / dS, not monotone
+    log_z: Floats  # shape (J,): of the branch
+    agreements: Floats  # shape (J,)
+    stiffness: Floats  # shape (J,)
     low: float  # the betas between which both phases are stable or metastable
     high: float
 
-    def log_shares(self, betas: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_shares(self, betas: Floats) -> Floats:
         """Log probability of the agreement of each state, roughly, where it is largest, (J,).
 
         Relative to that of the most probable state at each beta, so that one counts at each.
@@ -64,10 +64,7 @@ class ScanPoint(NamedTuple):
 
 
 def assemble(
-    up: list[ScanPoint],
-    down: list[ScanPoint],
-    crossings: list[tuple[int, int]],
-    narrowest: float,
+    up: list[ScanPoint], down: list[ScanPoint], crossings: list[tuple[int, int]], narrowest: float
 ) -> RoughCurve:
     """Make the curve and its gaps from the points of both sides.
 
@@ -103,7 +100,7 @@ def assemble(
     return RoughCurve(merge_branches(branches), gap)
 
 
-def _widths(stiffness: NDArray[np.float64], spreads: NDArray[np.float64]) -> NDArray[np.float64]:
+def _widths(stiffness: Floats, spreads: Floats) -> Floats:
     """Return kappa**-0.5 of the points of a gap: of those without a restraint their spread.
 
     Chains that jumped half-way have a spread that is none of a phase, and labels that are all the
@@ -129,10 +126,7 @@ def _evenly_restrained(betas: Floats, log_z: Floats, means: Floats, widths: Floa
 
 
 def _metastable_part(
-    betas: Floats,
-    means: Floats,
-    turns: list[tuple[int, int]],
-    branches: list[LogPartition],
+    betas: Floats, means: Floats, turns: list[tuple[int, int]], branches: list[LogPartition]
 ) -> slice | None:
     """Return the points between the lowest beta of order and the highest of disorder, or None."""
     barriers = []
@@ -160,7 +154,7 @@ def _joined(crossings: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return joined
 
 
-def _backbend(betas: NDArray[np.float64], first: int, after: int) -> tuple[int, int]:
+def _backbend(betas: Floats, first: int, after: int) -> tuple[int, int]:
     """Find where beta is largest before it falls most, and where it is smallest after that.
 
     Smooths `betas` there, in place: rising, falling, rising.
@@ -205,6 +199,6 @@ def _gap_between(first: Gap, second: Gap, share: float) -> Gap:
     return Gap(betas, log_z, agreements, nearest.stiffness, inner.min(), inner.max())
 
 
-def _part_of_way(gap: Gap) -> NDArray[np.float64]:
+def _part_of_way(gap: Gap) -> Floats:
     start, end = gap.agreements[[0, -1]]
     return (gap.agreements - start) / (end - start)

@@ -31,18 +31,18 @@ class Pool(NamedTuple):
     """All draws so far, and the states that they were drawn at; the first is beta = 0."""
 
     labelings: NDArray[np.integer]  # shape (M, n)
-    states: NDArray[np.int64]  # shape (M,): where each was drawn
-    groups: NDArray[np.int64]  # shape (M,)
+    states: Ints  # shape (M,): where each was drawn
+    groups: Ints  # shape (M,)
     is_forward: NDArray[np.bool_]  # shape (M,): on the way from beta = 0
-    agreements: NDArray[np.float64]  # shape (M,): at the scale of the state
-    steins: NDArray[np.float64]  # shape (M, 2): zero in expectation at every state
-    conditional: NDArray[np.float64]  # shape (M,): u of bonds given the labels; nan for none
-    free: NDArray[np.float64]  # shape (M,): u of independent bonds
-    betas: NDArray[np.float64]  # shape (K,), of the states
-    scales: NDArray[np.float64]  # shape (K,)
-    stiffness: NDArray[np.float64]  # shape (K,)
-    centres: NDArray[np.float64]  # shape (K,)
-    log_highest: NDArray[np.float64]  # shape (K,): beta S of labels that are all the same
+    agreements: Floats  # shape (M,): at the scale of the state
+    steins: Floats  # shape (M, 2): zero in expectation at every state
+    conditional: Floats  # shape (M,): u of bonds given the labels; nan for none
+    free: Floats  # shape (M,): u of independent bonds
+    betas: Floats  # shape (K,), of the states
+    scales: Floats  # shape (K,)
+    stiffness: Floats  # shape (K,)
+    centres: Floats  # shape (K,)
+    log_highest: Floats  # shape (K,): beta S of labels that are all the same
 
     def __add__(self, other: "Pool") -> "Pool":  # type: ignore[override]
         """Append draws at other states; beta = 0 is one state for both."""
@@ -67,7 +67,7 @@ class Pool(NamedTuple):
         )
         return part._replace(states=(np.cumsum(~is_out) - 1)[part.states])
 
-    def log_potentials(self, agreements: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_potentials(self, agreements: Floats) -> Floats:
         """Log q of all draws in all states, from agreements at the states' scales, (M, K)."""
         log_q = agreements * self.betas
         restrained = np.flatnonzero(self.stiffness)
@@ -83,9 +83,9 @@ _OF_DRAWS, _OF_STATES = Pool._fields[:8], Pool._fields[8:]
 def draw_pool(
     rng: np.random.Generator,
     field_at: Callable[[float], LabelField],
-    scales: NDArray[np.float64],
+    scales: Floats,
     states: States,
-    n_draws: NDArray[np.int64],
+    n_draws: Ints,
     bonds_from: float,
     n_jobs: int | None,
 ) -> Pool:

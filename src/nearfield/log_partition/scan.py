@@ -19,7 +19,9 @@ from nearfield.field import LabelField
 from nearfield.log_partition.chains import FieldStack, Schedule, run_chains, stack_fields
 from nearfield.log_partition.gaps import RoughCurve, ScanPoint, assemble
 
-IsEnough = Callable[[NDArray[np.float64], NDArray[np.float64]], bool]
+Floats = NDArray[np.float64]
+
+IsEnough = Callable[[Floats, Floats], bool]
 
 # Chosen on uniform fields of 30 to 300 points and on the six data sets of the benchmark. The curve
 # only places states: an error of a nat in log z does not matter.
@@ -231,7 +233,7 @@ class _Scan:
         *,
         n_settling: int = _N_SETTLING,
         n_recorded: int = _N_RECORDED,
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Run the chains at one state; give their agreements, shape (n_chains, n_recorded)."""
         n_sweeps = np.ones(n_recorded, dtype=np.int64)
         n_sweeps[0] += n_settling
@@ -255,13 +257,13 @@ def labels_at_zero(
     return rng.choice(field.n_classes, size=size, p=class_probabilities(field)).astype(dtype)
 
 
-def class_probabilities(field: LabelField) -> NDArray[np.float64]:
+def class_probabilities(field: LabelField) -> Floats:
     """Give the probability of each class at beta = 0."""
     p = np.exp(field.external_field - field.external_field.max())
     return p / p.sum()
 
 
-def log_z_at_zero(n_points: int, external_field: NDArray[np.float64]) -> float:
+def log_z_at_zero(n_points: int, external_field: Floats) -> float:
     """Log z at beta = 0, the same at every scale."""
     return n_points * float(logsumexp(external_field))
 

@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 class PerfectDraw(NamedTuple):
     """A draw by coupling from the past, and how far back it had to start."""
 
-    labels: NDArray[np.int64]
+    labels: Ints
     coalescence_time: int
 
 

@@ -33,12 +33,8 @@ _BONDS_PER_CELL = 4  # of the index of cumulative couplings of weak bonds
 
 
 def draw_labels_cluster(
-    rng: Rng,
-    field: LabelField,
-    beta: float,
-    n_sweeps: int = 100,
-    initial: ArrayLike | None = None,
-) -> NDArray[np.int64]:
+    rng: Rng, field: LabelField, beta: float, n_sweeps: int = 100, initial: ArrayLike | None = None
+) -> Ints:
     r"""Draw a labeling by cluster moves: approximate, exact as the sweeps grow; beta >= 0.
 
     Each sweep opens a bond between every two points that agree with probability
