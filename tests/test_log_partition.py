@@ -15,7 +15,6 @@ from nearfield.log_partition.bonds import (
     BarEstimates,
     bar_estimates,
     cluster_log_weights,
-    conditional_and_free_bonds,
 )
 from nearfield.log_partition.chains import Schedule, run_chains, stack_fields
 from nearfield.log_partition.estimate import reweight, standard_error
@@ -322,8 +321,8 @@ def test_bonds_give_log_z_within_their_error(rng, random_field, external_field):
     for point, beta in enumerate(betas):
         labelings, probabilities = label_distribution(field, beta)
         drawn = labelings[rng.choice(len(labelings), n_draws, p=probabilities)].astype(np.int8)
-        keys = draw_key(rng), draw_key(rng)
-        given[point], free[point] = conditional_and_free_bonds(stack, 0, beta, drawn, keys)
+        given[point] = cluster_log_weights(stack, 0, beta, drawn, draw_key(rng))
+        free[point] = cluster_log_weights(stack, 0, beta, np.zeros_like(drawn), draw_key(rng))
     states, groups = np.repeat(np.arange(3), n_draws), np.tile(np.arange(8), 3 * n_draws // 8)
     log_highest = betas * 0.5 * field.coupling.sum()
     bar = bar_estimates(states, groups, given.ravel(), free.ravel(), log_highest, 8)

@@ -33,7 +33,6 @@ _FEWEST_PAIRS = 5  # for a t test
 class Comparison(NamedTuple):
     """The agreement of auxiliary labels from another start, less that of the labels of the run."""
 
-    start: str
     difference: float  # of the means
     p_value: float  # of a paired t test
     bias: float  # of beta that it makes, in posterior sds
@@ -43,15 +42,15 @@ def warn_of_hysteresis(
     rng: np.random.Generator, target: Target, posterior: Posterior, n_sweeps: int, start: Start
 ) -> None:
     """Warn if auxiliary labels from another start agree more, or less, than those of the run."""
-    suspects = _significant(_compare_starts(rng, target, posterior, n_sweeps, start))
+    suspects = _significant_starts(rng, target, posterior, n_sweeps, start)
     if not suspects:
         return
-    again = _significant(_compare_starts(rng, target, posterior, n_sweeps, start))
-    confirmed = [again[other] for other in suspects if other in again]
+    again = _significant_starts(rng, target, posterior, n_sweeps, start)
+    confirmed = [other for other in suspects if other in again]
     if confirmed:
-        found = confirmed[0]
+        found = again[confirmed[0]]
         warnings.warn(
-            f"Auxiliary labels depend on where their Gibbs sampling starts: from {found.start} "
+            f"Auxiliary labels depend on where their Gibbs sampling starts: from {confirmed[0]} "
             f"their agreement changes by {found.difference:+.3g} (p = {found.p_value:.1g}), which "
             f"biases beta by about {abs(found.bias):.1g} posterior sds. The field has a "
             "first-order transition, or sampling freezes. Use PathSampling, or raise n_sweeps.",
@@ -60,18 +59,10 @@ def warn_of_hysteresis(
         )
 
 
-def _significant(comparisons: list[Comparison]) -> dict[str, Comparison]:
-    return {
-        found.start: found
-        for found in comparisons
-        if found.p_value < _SIGNIFICANCE and abs(found.bias) > _MAX_BIAS
-    }
-
-
-def _compare_starts(
+def _significant_starts(
     rng: np.random.Generator, target: Target, posterior: Posterior, n_sweeps: int, start: Start
-) -> list[Comparison]:
-    r"""Compare starts at draws of the posterior, spread over the chains, and beside them.
+) -> dict[str, Comparison]:
+    r"""Compare starts at draws of the posterior and beside them; give those that differ.
 
     Where neighbours attract, other starts are random labels and labels of one class; where they
     repel, random labels and the observed ones. An error of E[S] biases beta by about
@@ -96,7 +87,12 @@ def _compare_starts(
             if other != own:
                 change = _draw_agreement(rng, target, point, n_sweeps, other) - agreement
                 differences.setdefault(other, []).append(change)
-    return [_compare(other, np.array(values), sd) for other, values in differences.items()]
+    found = {other: _compare(np.array(values), sd) for other, values in differences.items()}
+    return {
+        other: change
+        for other, change in found.items()
+        if change.p_value < _SIGNIFICANCE and abs(change.bias) > _MAX_BIAS
+    }
 
 
 def _draw_agreement(
@@ -112,9 +108,9 @@ def _draw_agreement(
     return field.agreement(draw_after_clusters(rng, field, beta, n_sweeps, one_class))
 
 
-def _compare(start: str, differences: NDArray[np.float64], sd: float) -> Comparison:
+def _compare(differences: NDArray[np.float64], sd: float) -> Comparison:
     mean, p_value = float(differences.mean()), 1.0
     if len(differences) >= _FEWEST_PAIRS and mean != 0.0:
         error = max(float(stats.sem(differences)), 1e-12)
         p_value = 2.0 * float(stats.t.sf(abs(mean) / error, len(differences) - 1))
-    return Comparison(start, mean, p_value, mean * sd)
+    return Comparison(mean, p_value, mean * sd)

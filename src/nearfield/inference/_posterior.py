@@ -182,12 +182,14 @@ class Posterior:
         return frame if np.ndim(q) else frame.iloc[0]
 
     def _quantiles_of(self, name: str, values: Floats, levels: Floats) -> Floats:
-        if name == "k":
-            return _whole_quantiles(values, self.weight, levels)
-        if self.is_draws:
-            unique, mass = _aggregate(values, self.weight)
-            return np.interp(levels, np.cumsum(mass) - 0.5 * mass, unique)
-        return self._cells()[name].quantiles(self.weight, levels)
+        if name != "k" and not self.is_draws:
+            return self._cells()[name].quantiles(self.weight, levels)
+        unique, mass = _aggregate(values, self.weight)
+        cumulative = np.cumsum(mass)
+        if name == "k":  # the first at which the cumulative weight reaches a level
+            first = np.searchsorted(cumulative, levels - 1e-12)
+            return unique[np.minimum(first, len(unique) - 1)]
+        return np.interp(levels, cumulative - 0.5 * mass, unique)
 
     def _cells(self) -> dict[str, "_Cells"]:
         """Give the cells of the nodes: of beta among the nodes of one scale, and of the scale."""
@@ -322,13 +324,6 @@ def _aggregate(values: Floats, weight: Floats) -> tuple[Floats, Floats]:
     """Sort the different values and add up the weight of each."""
     unique, index = np.unique(values.ravel(), return_inverse=True)
     return unique, np.bincount(index, weights=weight.ravel()).astype(np.float64)
-
-
-def _whole_quantiles(values: Floats, weight: Floats, levels: Floats) -> Floats:
-    """Give the first value at which the cumulative weight reaches each level."""
-    unique, mass = _aggregate(values, weight)
-    first = np.searchsorted(np.cumsum(mass), levels - 1e-12)
-    return unique[np.minimum(first, len(unique) - 1)]
 
 
 class _Cells(NamedTuple):

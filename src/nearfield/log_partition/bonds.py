@@ -51,21 +51,6 @@ class BarEstimates(NamedTuple):
         return self._replace(log_z=np.concatenate([self.log_z, *[self.log_z[:1]] * n]))
 
 
-def conditional_and_free_bonds(
-    stack: FieldStack,
-    row: int,
-    beta: float,
-    labelings: NDArray[np.integer],
-    keys: tuple[np.uint64, np.uint64],
-) -> tuple[Floats, Floats]:
-    """Draw bonds given each labeling, and as many independent ones; return u of both."""
-    conditional, free = (
-        cluster_log_weights(stack, row, beta, labels, key)
-        for labels, key in zip((labelings, np.zeros_like(labelings)), keys, strict=True)
-    )
-    return conditional, free
-
-
 def cluster_log_weights(
     stack: FieldStack, row: int, beta: float, labelings: NDArray[np.integer], key: np.uint64
 ) -> Floats:

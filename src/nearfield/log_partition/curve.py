@@ -94,15 +94,16 @@ class _CurveSampler:
 
     def run(self, target_error: float) -> Estimates:
         """Sample with states placed by a scan, then placed anew, then more at these."""
-        agreements, reweighting = self._reweight(self._draw(self._states(), _N_ROUGH))
-        self.rough = self._improved(reweighting, agreements)
+        pool = self._draw(self._states(), _N_ROUGH)
+        reweighting = self._reweight(pool)
+        self.rough = self._improved(reweighting, pool)
         self.bonds_from = 0.8 * reweighting.bonds_from
         states = self._states()
         pool, n_visit = self._draw(states, _N_FIRST), _N_FIRST
         while True:
-            agreements, reweighting = self._reweight(pool)
+            reweighting = self._reweight(pool)
             self.is_crossed = self.rough.is_crossed and reweighting.is_connected
-            estimates = reweighting.at(self.betas, agreements)
+            estimates = reweighting.at(self.betas, pool.agreements)
             worst = float(standard_error(estimates.log_z).max())
             is_covered = estimates.n_effective.min() >= _MIN_EFFECTIVE
             is_known = is_covered and reweighting.is_connected and worst <= target_error
@@ -133,14 +134,14 @@ class _CurveSampler:
             self.rng, lambda _: self.field, np.ones(1), states, counts, self.bonds_from, None
         )
 
-    def _reweight(self, pool: Pool) -> tuple[Floats, Reweighting]:
+    def _reweight(self, pool: Pool) -> Reweighting:
         shape = len(pool.states), len(pool.betas)
         agreements = np.broadcast_to(pool.agreements[:, None], shape)
-        return pool.agreements, reweight(pool, agreements, self.log_z_at_zero)
+        return reweight(pool, agreements, self.log_z_at_zero)
 
-    def _improved(self, reweighting: Reweighting, agreements: Floats) -> RoughCurve:
+    def _improved(self, reweighting: Reweighting, pool: Pool) -> RoughCurve:
         knots = self.rough.log_partition.evenly(self.low, self.high, _KNOT_SPACING, n_least=3)
-        estimates = reweighting.at(knots, agreements)
+        estimates = reweighting.at(knots, pool.agreements)
         curve = LogPartition(knots, estimates.log_z[0], estimates.slopes[0])
         return self.rough._replace(log_partition=curve)
 

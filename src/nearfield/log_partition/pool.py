@@ -8,7 +8,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from nearfield.field import LabelField
-from nearfield.log_partition.bonds import conditional_and_free_bonds
+from nearfield.log_partition.bonds import cluster_log_weights
 from nearfield.log_partition.chains import FieldStack, Schedule, run_chains, stack_fields
 from nearfield.log_partition.scan import labels_at_zero
 from nearfield.log_partition.states import States
@@ -163,8 +163,9 @@ def _draw_bonds(
     def draw(state: int, keys: NDArray[np.uint64]) -> None:
         here = np.flatnonzero(each == state)
         where = stack, row_in_stack[state], states.betas[state]
-        bonds = conditional_and_free_bonds(*where, labelings[here], tuple(keys))
-        conditional[here], free[here] = bonds
+        given = labelings[here]
+        conditional[here] = cluster_log_weights(*where, given, keys[0])
+        free[here] = cluster_log_weights(*where, np.zeros_like(given), keys[1])
 
     with Parallel(n_jobs=n_jobs, prefer="threads", require="sharedmem") as parallel:
         parallel(delayed(draw)(*task) for task in zip(to_bond, keys, strict=True))

@@ -211,7 +211,9 @@ def split_bonds(coupling: Coupling, beta: float, n_points: int) -> tuple[StrongB
     couplings, the points, the index of the former, and their total.
     """
     row_couplings, row_others = np.empty(n_points), np.empty(n_points, dtype=np.int64)
-    n_most = count_bonds(coupling)
+    n_most = 0
+    for i in range(n_points):
+        n_most += couplings_before(coupling, i, row_couplings, row_others)
     couplings, cumulative = np.empty(n_most), np.empty(n_most)
     strong_bonds = np.empty((n_most, 2), dtype=np.int32)
     weak_bonds = np.empty((n_most, 2), dtype=np.int32)
@@ -248,11 +250,6 @@ def index_cumulative(cumulative: Floats) -> NDArray[np.int32]:
     return begins
 
 
-def count_bonds(coupling: Coupling) -> int:
-    """Return an upper bound of the number of bonds."""
-    return len(coupling[0]) if isinstance(coupling, tuple) else coupling.size // 2
-
-
 def couplings_before(coupling: Coupling, i: int, values: Floats, others: Ints) -> int:
     """Copy the couplings of a point to those before it, and their numbers; return how many."""
     _copy: Callable[..., int] = _copy_sparse if isinstance(coupling, tuple) else _copy_dense
@@ -274,13 +271,6 @@ def _copy_sparse(coupling: CsrArrays, i: int, values: Floats, others: Ints) -> i
             values[n_before], others[n_before] = data[entry], indices[entry]
             n_before += 1
     return n_before
-
-
-@overload(count_bonds)
-def _compile_count_pairs(coupling: Any) -> Callable[[Any], int]:
-    if isinstance(coupling, types.BaseTuple):
-        return lambda coupling: coupling[0].size
-    return lambda coupling: coupling.size // 2
 
 
 @overload(couplings_before)
