@@ -15,10 +15,8 @@ from nearfield.log_partition.bonds import (
     BarEstimates,
     bar_estimates,
     cluster_log_weights,
-    conditional_and_free_bonds,
 )
 from nearfield.log_partition.chains import Schedule, run_chains, stack_fields
-from nearfield.log_partition.curve import OneField
 from nearfield.log_partition.estimate import reweight, standard_error
 from nearfield.log_partition.mbar import make_mixture
 from nearfield.log_partition.pool import draw_pool
@@ -160,7 +158,7 @@ def test_draws_of_a_state_with_two_modes_are_left_out():
     builder.schedule([0, *builder.add(0, placed.part(slice(1, None)))])
     states = builder.finish()
     counts = np.full(len(states.betas), 16)
-    pool = draw_pool(rng, OneField(field), np.ones(1), states, counts, np.inf, None)
+    pool = draw_pool(rng, lambda _: field, np.ones(1), states, counts, np.inf, None)
     agreements = np.broadcast_to(pool.agreements[:, None], (len(pool.states), len(pool.betas)))
     reweighting = reweight(pool, agreements, n_points * np.log(n_classes))
     used = np.unique(pool.states[reweighting.draws])
@@ -323,8 +321,8 @@ def test_bonds_give_log_z_within_their_error(rng, random_field, external_field):
     for point, beta in enumerate(betas):
         labelings, probabilities = label_distribution(field, beta)
         drawn = labelings[rng.choice(len(labelings), n_draws, p=probabilities)].astype(np.int8)
-        keys = draw_key(rng), draw_key(rng)
-        given[point], free[point] = conditional_and_free_bonds(stack, 0, beta, drawn, keys)
+        given[point] = cluster_log_weights(stack, 0, beta, drawn, draw_key(rng))
+        free[point] = cluster_log_weights(stack, 0, beta, np.zeros_like(drawn), draw_key(rng))
     states, groups = np.repeat(np.arange(3), n_draws), np.tile(np.arange(8), 3 * n_draws // 8)
     log_highest = betas * 0.5 * field.coupling.sum()
     bar = bar_estimates(states, groups, given.ravel(), free.ravel(), log_highest, 8)

@@ -14,8 +14,7 @@ from nearfield.distances import distance_matrix
 from nearfield.field import NeighborFamily
 from nearfield.field.enumeration import label_distribution
 from nearfield.inference import Exchange, PathSampling, Priors, default_priors
-from nearfield.inference._path_settings import PathSettings
-from nearfield.inference._problem import Problem
+from nearfield.inference._problem import PathSettings, Problem
 from nearfield.log_partition import Estimates, Reweighting
 
 MODELS = ["gaussian", "exponential", "radius", "k"]

@@ -12,7 +12,6 @@ from nearfield.sampling import draw_labels, draw_labels_cluster, draw_labels_per
 from nearfield.sampling.gibbs import draw_class, draw_class_at, kernel_of
 from nearfield.sampling.perfect import coupled_sweeps
 from nearfield.sampling.random_numbers import uniform_at
-from nearfield.sampling.support import coupling_arrays, stored_support
 
 BETAS = [-3.0, -0.5, 0.0, 0.5, 2.0, 6.0]
 N_POINTS = {2: 6, 3: 4, 4: 4, 5: 3}
@@ -113,12 +112,11 @@ def test_compiled_coupling_from_the_past_equals_the_interpreted_one(random_field
     field = as_form(random_field(12, 2, external_field=[0.1, 0.0]), form)
     results = []
     for run in (coupled_sweeps, coupled_sweeps.py_func):
-        lower, upper = np.zeros(12, dtype=np.int64), np.ones(12, dtype=np.int64)
-        supports = stored_support(field, lower), stored_support(field, upper)
-        arrays = coupling_arrays(field), field.total_coupling, field.external_field
+        _, (coupling, *lower) = kernel_of(field, 1.0, np.zeros(12, dtype=np.int64))
+        _, (_, *upper) = kernel_of(field, 1.0, np.ones(12, dtype=np.int64))
         with np.errstate(over="ignore"):
-            n_different = run(*arrays, 1.0, lower, upper, *supports, np.uint64(99), 40)
-        results.append((n_different, lower.tolist()))
+            n_different = run(coupling, *lower, *upper, np.uint64(99), 40)
+        results.append((n_different, lower[1].tolist()))
     assert results[0] == results[1]
 
 

@@ -8,21 +8,11 @@ nearfield.
 
 from nearfield.inference._engine import Engine as Engine
 from nearfield.inference._posterior import Posterior
-from nearfield.inference._priors import (
-    Priors,
-)
-from nearfield.inference._priors import (
-    check_priors as check_priors,
-)
-from nearfield.inference._priors import (
-    default_priors as default_priors,
-)
-from nearfield.inference._priors import (
-    pack_prior as pack_prior,
-)
-from nearfield.inference._priors import (
-    unpack_prior as unpack_prior,
-)
+from nearfield.inference._priors import Priors
+from nearfield.inference._priors import check_priors as check_priors
+from nearfield.inference._priors import default_priors as default_priors
+from nearfield.inference._priors import pack_prior as pack_prior
+from nearfield.inference._priors import unpack_prior as unpack_prior
 from nearfield.inference.auxiliary import AuxiliaryVariable
 from nearfield.inference.exchange import Exchange
 from nearfield.inference.intercepts import fit_external_field as fit_external_field

@@ -13,11 +13,13 @@ from scipy.special import logsumexp
 
 from nearfield._extras import import_extra
 
+Floats = NDArray[np.float64]
+
 _MIN_DRAWS = 4  # a half chain; fewer have no diagnostics
 _TAILS = (0.05, 0.95)  # quantiles whose effective sample sizes ess_tail is the smaller of
 
 
-def chain_diagnostics(values: NDArray[np.float64]) -> dict[str, float]:
+def chain_diagnostics(values: Floats) -> dict[str, float]:
     """Monte Carlo error, effective sample sizes and R-hat of draws, shape (chain, draw)."""
     if len(values) == 1:
         half = values.shape[1] // 2
@@ -37,7 +39,7 @@ def chain_diagnostics(values: NDArray[np.float64]) -> dict[str, float]:
     return {name: float(d) for name, d in zip(names, diagnostics, strict=True)}
 
 
-def to_inference_data(posterior: dict[str, NDArray[np.float64]], attrs: dict[str, str]) -> Any:
+def to_inference_data(posterior: dict[str, Floats], attrs: dict[str, str]) -> Any:
     """Give draws, shape (chain, draw), as ArviZ's InferenceData; from 1.0 on, as a DataTree."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # ArviZ 0.x announces the next version
@@ -48,8 +50,8 @@ def to_inference_data(posterior: dict[str, NDArray[np.float64]], attrs: dict[str
 
 
 def pareto_smoothed(
-    log_ratios: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    log_ratios: Floats,
+) -> tuple[Floats, Floats]:
     """Smooth log importance ratios, shape (n_points, n_draws); return log weights and Pareto k.
 
     Vehtari et al. (2024). The weights of each row sum to one. Ratios whose tail has fewer than

@@ -15,6 +15,13 @@ from nearfield.inference._target import Point, Target
 from nearfield.inference._walk import Walk, dispersed_start, init_walk, learn
 
 
+class Move(NamedTuple):
+    """What came of a step."""
+
+    acceptance: float  # its probability
+    is_accepted: bool
+
+
 class Sampler(Protocol):
     """A way to move, such as the exchange algorithm."""
 
@@ -25,8 +32,8 @@ class Sampler(Protocol):
     def init(self, rng: np.random.Generator, point: Point) -> Any:
         """Make the state at the start of a chain."""
 
-    def step(self, rng: np.random.Generator, state: Any, walk: Walk) -> tuple[Any, Any]:
-        """Move once; return the state and the info, with `is_accepted` and `acceptance`."""
+    def step(self, rng: np.random.Generator, state: Any, walk: Walk) -> tuple[Any, Move]:
+        """Move once; return the state and what came of it."""
 
     def pack(self, state: Any) -> NDArray[np.float64]:
         """Write down all that `unpack` needs to make the state again."""
@@ -72,12 +79,12 @@ def advance(chain: Chain, sampler: Sampler, length: RunLength, seconds: float) -
     rng, state, walk, n_done, n_accepted, draws = copy.deepcopy(chain._replace(state=None))
     state = chain.state  # never changed in place, and large
     while n_done < length.total:
-        state, info = sampler.step(rng, state, walk)
+        state, move = sampler.step(rng, state, walk)
         if n_done < length.n_burn:
-            walk = learn(walk, state.point, info.acceptance)
+            walk = learn(walk, state.point, move.acceptance)
         else:
             draws[n_done - length.n_burn] = state.point.beta, state.point.scale
-            n_accepted += info.is_accepted
+            n_accepted += move.is_accepted
         n_done += 1
         if time.perf_counter() > deadline:
             break

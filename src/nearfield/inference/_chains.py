@@ -12,7 +12,6 @@ from nearfield._threads import one_blas_thread
 from nearfield.inference._chain import Chain, RunLength, Sampler, advance, start_chain
 from nearfield.inference._checkpoint import Checkpoint, fingerprint
 from nearfield.inference._posterior import Posterior, warn_unless_converged
-from nearfield.inference._target import Target
 
 ROUND_SECONDS = 0.5
 """How long chains move between two looks at the checkpoint and the progress bar."""
@@ -27,12 +26,7 @@ def check_run(settings: Any) -> None:
 
 
 def run_chains(
-    rng: np.random.Generator,
-    sampler: Sampler,
-    settings: Any,
-    *,
-    n_jobs: int | None,
-    verbose: int,
+    rng: np.random.Generator, sampler: Sampler, settings: Any, *, n_jobs: int | None, verbose: int
 ) -> Posterior:
     """Run the chains that some settings ask for, and warn if they have not converged.
 
@@ -47,13 +41,22 @@ def run_chains(
     """
     length = RunLength(settings.n_burn, settings.n_draws)
     streams = check_generator(rng).spawn(settings.n_chains)
-    checkpoint = _open_checkpoint(settings, sampler, streams)
+    checkpoint = None
+    if settings.checkpoint is not None:
+        run = fingerprint(settings, sampler.target, streams)
+        checkpoint = Checkpoint.open(settings.checkpoint, run)
     chains = checkpoint.load(sampler, length, settings.n_chains) if checkpoint else None
     if chains is None:
         chains = [start_chain(stream, sampler, length) for stream in streams]
     name = type(settings).__name__
     _run_to_the_end(chains, sampler, length, checkpoint, n_jobs=n_jobs, name=name, verbose=verbose)
-    posterior = _to_posterior(chains, sampler.target, length)
+    draws = np.stack([chain.draws for chain in chains])
+    posterior = Posterior.from_draws(
+        draws[:, :, 0],
+        draws[:, :, 1],
+        sampler.target.family.scale_name,
+        acceptance_rates=np.array([chain.n_accepted / length.n_draws for chain in chains]),
+    )
     warn_unless_converged(posterior)
     return posterior
 
@@ -111,21 +114,3 @@ class _Saver:
     def save_now_and_then(self, chains: list[Chain]) -> None:
         if time.perf_counter() >= self.next_save:
             self.save(chains)
-
-
-def _open_checkpoint(
-    settings: Any, sampler: Sampler, streams: list[np.random.Generator]
-) -> Checkpoint | None:
-    if settings.checkpoint is None:
-        return None
-    return Checkpoint.open(settings.checkpoint, fingerprint(settings, sampler.target, streams))
-
-
-def _to_posterior(chains: list[Chain], target: Target, length: RunLength) -> Posterior:
-    draws = np.stack([chain.draws for chain in chains])
-    return Posterior.from_draws(
-        draws[:, :, 0],
-        draws[:, :, 1],
-        target.family.scale_name,
-        acceptance_rates=np.array([chain.n_accepted / length.n_draws for chain in chains]),
-    )

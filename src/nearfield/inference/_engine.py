@@ -1,14 +1,13 @@
-"""What all engines share: the border, and the one method that they offer."""
-
-from typing import Any
+"""What all engines share: the one method that they offer."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from nearfield._checks import Rng, check_generator
-from nearfield.field import FieldFamily, check_labels
+from nearfield.field import FieldFamily
 from nearfield.inference._posterior import Posterior
-from nearfield.inference._priors import Priors, check_priors, default_priors
+from nearfield.inference._priors import Priors
+from nearfield.inference._target import Target, check_target
 
 
 class Engine:
@@ -52,48 +51,10 @@ class Engine:
         ConvergenceWarning
             Where the posterior may be wrong by more than its errors say: see the engine.
         """
-        checked, priors = check_problem(family, labels, priors, needs_joint=self.needs_joint)
-        rng = check_generator(rng)
-        return self._infer(rng, family, checked.copy(), priors, n_jobs, verbose)
+        target = check_target(family, labels, priors, needs_joint=self.needs_joint)
+        return self._infer(check_generator(rng), target, n_jobs, verbose)
 
     def _infer(
-        self,
-        rng: np.random.Generator,
-        family: FieldFamily,
-        labels: NDArray[np.int64],
-        priors: Priors,
-        n_jobs: int | None,
-        verbose: int,
+        self, rng: np.random.Generator, target: Target, n_jobs: int | None, verbose: int
     ) -> Posterior:
         raise NotImplementedError
-
-
-def check_problem(
-    family: FieldFamily, labels: ArrayLike, priors: Priors | None, *, needs_joint: bool = True
-) -> tuple[NDArray[np.int64], Priors]:
-    """Accept labels and priors for a family, or say what is wrong with them."""
-    if not (hasattr(family, "at") and hasattr(family, "scale_range")):
-        raise TypeError(
-            f"Expected a family of fields; got {_describe(family)}. Make one of distances, such as "
-            'nearfield.field.DistanceFamily(distances, "gaussian", n_classes).'
-        )
-    if family.n_points < 3:
-        raise ValueError(
-            f"Expected n_points >= 3; got n_points={family.n_points}. Supply more points."
-        )
-    priors = default_priors(family) if priors is None else priors
-    check_priors(priors, family)
-    if needs_joint and family.multiplicities is not None:
-        raise ValueError(
-            "Expected points that count once each; got points with weights, whose labels have "
-            "conditional distributions but no joint one that this engine could work on. Use "
-            "pseudolikelihood, or repeat the points whose weights are whole numbers."
-        )
-    if needs_joint:
-        family.at(family.scale_range[0])  # refuses conditionals that belong to no joint
-    return check_labels(labels, family.n_points, family.n_classes), priors
-
-
-def _describe(value: Any) -> str:
-    shape = getattr(value, "shape", None)
-    return f"{type(value).__name__} {value!r}" if shape is None else f"an array of shape {shape}"

@@ -12,11 +12,13 @@ from nearfield.inference._quadrature import ScaleRule
 from nearfield.inference._rows import ScaleRow
 from nearfield.log_partition import Estimates, LogPartition, Reweighting, cubic
 
+Floats = NDArray[np.float64]
+
 
 class Knots(NamedTuple):
     """Betas of all rows, one row after the other."""
 
-    betas: NDArray[np.float64]  # shape (B,)
+    betas: Floats  # shape (B,)
     rows: NDArray[np.int64]  # shape (B,)
 
     def row(self, row: int) -> slice:
@@ -46,9 +48,7 @@ def place_knots(problem: Problem, rows: list[ScaleRow]) -> Knots:
     )
 
 
-def estimate_at_knots(
-    reweighting: Reweighting, agreements: NDArray[np.float64], knots: Knots
-) -> Estimates:
+def estimate_at_knots(reweighting: Reweighting, agreements: Floats, knots: Knots) -> Estimates:
     """Reweight a pool of draws, with agreements at the scales of all rows, (M, R), to all knots."""
     parts = [
         reweighting.at(knots.betas[knots.row(row)], agreements[:, row])
@@ -68,7 +68,7 @@ def read_knots(knots: Knots, rows: list[ScaleRow]) -> Estimates:
 
 
 def rows_of(
-    knots: Knots, estimates: Estimates, agreements: NDArray[np.float64], rough: list[ScaleRow]
+    knots: Knots, estimates: Estimates, agreements: Floats, rough: list[ScaleRow]
 ) -> list[ScaleRow]:
     """Give what is now known of each row: the estimates, and what is rough beyond the knots."""
     rows = []
@@ -83,18 +83,14 @@ def rows_of(
 class Nodes(NamedTuple):
     """Nodes of the quadrature, with the log posterior mass of each, up to the evidence."""
 
-    betas: NDArray[np.float64]  # shape (N,)
+    betas: Floats  # shape (N,)
     rows: NDArray[np.int64]  # shape (N,)
     knots: NDArray[np.int64]  # shape (N,): the knot to the left
-    log_masses: NDArray[np.float64]  # shape (N_ESTIMATES, N), or (1, N) of a scan
+    log_masses: Floats  # shape (N_ESTIMATES, N), or (1, N) of a scan
 
 
 def integrate(
-    problem: Problem,
-    rule: ScaleRule,
-    agreements: NDArray[np.float64],
-    knots: Knots,
-    estimates: Estimates,
+    problem: Problem, rule: ScaleRule, agreements: Floats, knots: Knots, estimates: Estimates
 ) -> Nodes:
     """Turn log z at knots into the posterior: Gauss-Legendre between each two of them."""
     left = knots.lefts

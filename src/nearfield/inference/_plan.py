@@ -5,11 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.inference._panels import tilt
-from nearfield.inference._path_settings import Spacing
-from nearfield.inference._problem import Problem
+from nearfield.inference._problem import Problem, Spacing
 from nearfield.inference._quadrature import ScaleRule
 from nearfield.inference._rows import ScaleRow
+from nearfield.inference._scales import tilt
 from nearfield.log_partition import StateBuilder, States, add_ladder, phases_of, place_states
 
 _N_EXTENSION = 16
@@ -67,37 +66,32 @@ def plan_draws(
     return builder.finish()
 
 
-class _SideRange(NamedTuple):
-    """Where the density of a row is, on one side of beta = 0."""
+class BetaRange(NamedTuple):
+    """Where the density of a row is."""
 
     low: float
     high: float
     log_height: float
 
 
-def _side_ranges(
-    problem: Problem, rows: list[ScaleRow], sign: int, drop: float
-) -> list[_SideRange]:
+def _side_ranges(problem: Problem, rows: list[ScaleRow], sign: int, drop: float) -> list[BetaRange]:
     support = problem.beta_support
     low, high = (max(support[0], 0.0), support[1]) if sign > 0 else (support[0], min(support[1], 0))
     if low >= high:
-        return [_SideRange(0.0, 0.0, -np.inf)] * len(rows)
-    return [_SideRange(*found) for found in density_ranges(problem, rows, low, high, drop)]
+        return [BetaRange(0.0, 0.0, -np.inf)] * len(rows)
+    return density_ranges(problem, rows, low, high, drop)
 
 
 def density_ranges(
     problem: Problem, rows: list[ScaleRow], low: float, high: float, drop: float
-) -> list[tuple[float, float, float]]:
-    """Find, for each row, betas where the log density is within `drop` of its largest there.
-
-    Returns the first, the last and the largest log density, between two betas.
-    """
+) -> list[BetaRange]:
+    """Find where, between two betas, the log density of each row is close to its largest."""
     grids = [_search_grid(row, low, high) for row in rows]
     found = []
     for row, grid, log_prior in zip(rows, grids, problem.log_beta(grids), strict=True):
         log_density = row.log_likelihood(grid) + log_prior
         inside = np.flatnonzero(log_density > log_density.max() - drop)
-        found.append((grid[inside[0]], grid[inside[-1]], float(log_density.max())))
+        found.append(BetaRange(grid[inside[0]], grid[inside[-1]], float(log_density.max())))
     return found
 
 
@@ -129,7 +123,7 @@ def _add_side(
     rows: list[ScaleRow],
     chosen: NDArray[np.int64],
     ladder_row: int,
-    ranges: list[_SideRange],
+    ranges: list[BetaRange],
     spacing: Spacing,
 ) -> None:
     """Add a ladder on one side of zero, and schedules from its end, up and down the scales."""
@@ -138,7 +132,7 @@ def _add_side(
     ladder = [0]
     if foot != 0.0:
         curve = rows[ladder_row].curve
-        ladder = add_ladder(builder, ladder_row, curve, foot, spacing.rung_spacing)
+        ladder = add_ladder(builder, ladder_row, curve, foot, spacing.spacing)
     to_order = _Block([], 0)  # the first block of states, which may lead from phase to phase
     for part in (chosen[chosen >= ladder_row], chosen[chosen < ladder_row][::-1]):
         visited, last = list(ladder), to_order

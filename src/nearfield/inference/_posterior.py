@@ -13,6 +13,8 @@ from nearfield._checks import Rng, check_generator, check_level, check_whole
 from nearfield.field import ScaleName
 from nearfield.inference._arviz import chain_diagnostics, to_inference_data
 
+Floats = NDArray[np.float64]
+
 MAX_R_HAT = 1.01
 MIN_ESS = 400.0
 """What Vehtari et al. (2021) ask of a chain before its draws are used."""
@@ -57,18 +59,18 @@ class Posterior:
     {'beta': 1.75, 'sigma': 0.5}
     """
 
-    beta: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    weight: NDArray[np.float64]
+    beta: Floats
+    scale: Floats
+    weight: Floats
     scale_name: ScaleName
     is_draws: bool
-    acceptance_rates: NDArray[np.float64] | None = None
+    acceptance_rates: Floats | None = None
     log_evidence: float | None = None
     log_evidence_error: float | None = None
-    mean_error: NDArray[np.float64] | None = None
+    mean_error: Floats | None = None
     outside_mass: float | None = None
-    beta_cells: NDArray[np.float64] | None = None
-    scale_cells: NDArray[np.float64] | None = None
+    beta_cells: Floats | None = None
+    scale_cells: Floats | None = None
 
     @classmethod
     def from_draws(
@@ -136,12 +138,12 @@ class Posterior:
         )
 
     @property
-    def sigma(self) -> NDArray[np.float64]:
+    def sigma(self) -> Floats:
         """The scale of a distance kernel, of the shape of `beta`."""
         return self._scale_called("sigma")
 
     @property
-    def k(self) -> NDArray[np.float64]:
+    def k(self) -> Floats:
         """The number of neighbours, of the shape of `beta`."""
         return self._scale_called("k")
 
@@ -179,15 +181,15 @@ class Posterior:
         frame = pd.DataFrame(quantiles, index=levels)
         return frame if np.ndim(q) else frame.iloc[0]
 
-    def _quantiles_of(
-        self, name: str, values: NDArray[np.float64], levels: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        if name == "k":
-            return _whole_quantiles(values, self.weight, levels)
-        if self.is_draws:
-            unique, mass = _aggregate(values, self.weight)
-            return np.interp(levels, np.cumsum(mass) - 0.5 * mass, unique)
-        return self._cells()[name].quantiles(self.weight, levels)
+    def _quantiles_of(self, name: str, values: Floats, levels: Floats) -> Floats:
+        if name != "k" and not self.is_draws:
+            return self._cells()[name].quantiles(self.weight, levels)
+        unique, mass = _aggregate(values, self.weight)
+        cumulative = np.cumsum(mass)
+        if name == "k":  # the first at which the cumulative weight reaches a level
+            first = np.searchsorted(cumulative, levels - 1e-12)
+            return unique[np.minimum(first, len(unique) - 1)]
+        return np.interp(levels, cumulative - 0.5 * mass, unique)
 
     def _cells(self) -> dict[str, "_Cells"]:
         """Give the cells of the nodes: of beta among the nodes of one scale, and of the scale."""
@@ -246,7 +248,7 @@ class Posterior:
                 frame.loc[name, list(diagnostics)] = list(diagnostics.values())
         return frame
 
-    def sample(self, n: int, rng: Rng) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def sample(self, n: int, rng: Rng) -> tuple[Floats, Floats]:
         """Draw n pairs, independent given the record; returns beta and the scale, shape (n,).
 
         Nodes are drawn by weight, then beta and sigma from the cell of the node.
@@ -258,7 +260,7 @@ class Posterior:
         beta, scale = (cells.draw(rng, index) for cells in self._cells().values())
         return beta, scale
 
-    def sample_nodes(self, n: int, rng: Rng) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def sample_nodes(self, n: int, rng: Rng) -> tuple[Floats, Floats]:
         """Draw n of the nodes by weight, or n of the draws; returns beta and the scale, (n,)."""
         n, rng = check_whole(n, "n", minimum=1), check_generator(rng)
         if self.is_draws:
@@ -285,10 +287,10 @@ class Posterior:
         parameters = zip(self._parameters(), drawn, strict=True)
         return to_inference_data({name: x[None, :] for name, x in parameters}, _RESAMPLED)
 
-    def _parameters(self) -> dict[str, NDArray[np.float64]]:
+    def _parameters(self) -> dict[str, Floats]:
         return {"beta": self.beta, self.scale_name: self.scale}
 
-    def _scale_called(self, name: str) -> NDArray[np.float64]:
+    def _scale_called(self, name: str) -> Floats:
         if name != self.scale_name:
             raise AttributeError(
                 f"Expected a posterior of {name}; this one is of beta and {self.scale_name}. "
@@ -318,21 +320,10 @@ def warn_unless_converged(posterior: Posterior) -> None:
         )
 
 
-def _aggregate(
-    values: NDArray[np.float64], weight: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _aggregate(values: Floats, weight: Floats) -> tuple[Floats, Floats]:
     """Sort the different values and add up the weight of each."""
     unique, index = np.unique(values.ravel(), return_inverse=True)
     return unique, np.bincount(index, weights=weight.ravel()).astype(np.float64)
-
-
-def _whole_quantiles(
-    values: NDArray[np.float64], weight: NDArray[np.float64], levels: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Give the first value at which the cumulative weight reaches each level."""
-    unique, mass = _aggregate(values, weight)
-    first = np.searchsorted(np.cumsum(mass), levels - 1e-12)
-    return unique[np.minimum(first, len(unique) - 1)]
 
 
 class _Cells(NamedTuple):
@@ -343,12 +334,10 @@ class _Cells(NamedTuple):
     .. math:: F(t) = t + \kappa (t^2 - t), \qquad -1 \le \kappa \le 1
     """
 
-    ends: NDArray[np.float64]  # shape (2, n_cells)
-    tilts: NDArray[np.float64]  # shape (n_cells,): kappa
+    ends: Floats  # shape (2, n_cells)
+    tilts: Floats  # shape (n_cells,): kappa
 
-    def quantiles(
-        self, weight: NDArray[np.float64], levels: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def quantiles(self, weight: Floats, levels: Floats) -> Floats:
         """Invert the cdf of all cells together, by bisection."""
         lower, upper = self.ends
         low, high = np.full(len(levels), lower.min()), np.full(len(levels), upper.max())
@@ -361,7 +350,7 @@ class _Cells(NamedTuple):
             low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
         return 0.5 * (low + high)
 
-    def draw(self, rng: np.random.Generator, index: NDArray[np.int64]) -> NDArray[np.float64]:
+    def draw(self, rng: np.random.Generator, index: NDArray[np.int64]) -> Floats:
         """Draw from some of the cells, by the inverse of F."""
         (lower, upper), tilts = self.ends[:, index], self.tilts[index]
         u, rest = rng.random(len(index)), 1.0 - tilts
@@ -369,7 +358,7 @@ class _Cells(NamedTuple):
         return lower + (upper - lower) * np.minimum(t, 1.0)
 
 
-def _half_way(values: NDArray[np.float64], groups: NDArray[Any]) -> NDArray[np.float64]:
+def _half_way(values: Floats, groups: NDArray[Any]) -> Floats:
     """Give each value a cell, half way to the values around it of the same group."""
     order = np.lexsort((values, groups))
     ordered = values[order]
@@ -383,9 +372,7 @@ def _half_way(values: NDArray[np.float64], groups: NDArray[Any]) -> NDArray[np.f
     return ends
 
 
-def _tilts(
-    ends: NDArray[np.float64], weight: NDArray[Any], groups: NDArray[Any]
-) -> NDArray[np.float64]:
+def _tilts(ends: Floats, weight: NDArray[Any], groups: NDArray[Any]) -> Floats:
     """Tilt the density of each cell as the log density rises from the cell before to that after."""
     order = np.lexsort((ends[0], groups))
     widths, middles = (ends[1] - ends[0])[order], ends.mean(axis=0)[order]
@@ -402,7 +389,7 @@ def _tilts(
 
 def _check_values(
     beta: ArrayLike, scale: ArrayLike, n_dims: int, shape: str
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats]:
     betas, scales = np.asarray(beta, dtype=np.float64), np.asarray(scale, dtype=np.float64)
     if betas.ndim != n_dims or betas.shape != scales.shape or betas.size == 0:
         raise ValueError(
@@ -417,9 +404,7 @@ def _check_values(
     return betas, scales
 
 
-def _check_cells(
-    cells: ArrayLike | None, values: NDArray[np.float64], name: str
-) -> NDArray[np.float64] | None:
+def _check_cells(cells: ArrayLike | None, values: Floats, name: str) -> Floats | None:
     if cells is None:
         return None
     checked = np.asarray(cells, dtype=np.float64)

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from nearfield.inference._cells import RowMasses, cell_rule, cell_totals, merged_rule
 from nearfield.inference._grid import (
     Nodes,
     estimate_at_knots,
@@ -15,13 +14,12 @@ from nearfield.inference._grid import (
     read_knots,
     rows_of,
 )
-from nearfield.inference._panels import panel_rule, scale_bounds
-from nearfield.inference._path_settings import Spacing
 from nearfield.inference._plan import plan_draws
 from nearfield.inference._posterior import Posterior
-from nearfield.inference._problem import Problem
+from nearfield.inference._problem import Problem, Spacing
 from nearfield.inference._quadrature import ScaleRule, every_k, rule_error, scan_rule
 from nearfield.inference._rows import ScaleRow, row_between, scan_scales
+from nearfield.inference._scales import cell_rule, merged_rule, panel_rule, tilted_log_density
 from nearfield.log_partition import (
     AgreementTable,
     Estimates,
@@ -32,8 +30,11 @@ from nearfield.log_partition import (
     standard_error,
 )
 
+Floats = NDArray[np.float64]
+
 _MIN_WEIGHT = 1e-9  # of a node
 _SAME = 1e-6  # agreements that differ by less are the same
+_MOST_CHANGE = -6.0, 3.0  # of the log mass of a cell, which is only roughly known
 
 
 class ScaleRows(NamedTuple):
@@ -43,7 +44,7 @@ class ScaleRows(NamedTuple):
     rule: ScaleRule
     rows: list[ScaleRow]
     rough: list[ScaleRow]  # the same, from the scan alone
-    agreements: NDArray[np.float64]  # of the observed labels, shape (R,)
+    agreements: Floats  # of the observed labels, shape (R,)
 
     def at(self, rule: ScaleRule) -> "ScaleRows":
         """Move to other scales, with what is known there by interpolation."""
@@ -53,7 +54,7 @@ class ScaleRows(NamedTuple):
         )
         return ScaleRows(self.problem, rule, rows, rough, _observed(self.problem, rule))
 
-    def plan(self, spacing: Spacing, row_needs: NDArray[np.float64] | None = None) -> States:
+    def plan(self, spacing: Spacing, row_needs: Floats | None = None) -> States:
         """Plan draws over the posterior, as far as it is known."""
         return plan_draws(self.problem, self.rule, self.rows, spacing, row_needs)
 
@@ -92,7 +93,7 @@ class PosteriorEstimate(NamedTuple):
     bonds_from: float  # the lowest beta with a BAR estimate
     is_connected: bool  # whether the sampled states overlap
 
-    def totals(self) -> NDArray[np.float64]:
+    def totals(self) -> Floats:
         """Return the log posterior mass of each row, shape (R,)."""
         log_masses = self.nodes.log_masses[0]
         largest = log_masses.max()
@@ -103,41 +104,57 @@ class PosteriorEstimate(NamedTuple):
 
     def narrowed(self, density: float) -> tuple[ScaleRows, float]:
         """Move to scales placed where the posterior is; return also the mass left outside."""
-        problem, totals = self.scale_rows.problem, self.totals()
-        bounds = scale_bounds(problem, self.scale_rows.rule, totals, problem.settings.scale_drop)
-        if problem.family.is_discrete:
-            rule = every_k(problem.family, problem.priors, *bounds)
-        elif problem.family.is_smooth:
-            n_scales = int(np.ceil(problem.settings.n_smooth_scales * density))
-            rule = panel_rule(problem, self.scale_rows.rule, totals, bounds, n_scales)
+        problem, settings = self.scale_rows.problem, self.scale_rows.problem.settings
+        bounds = self._bounds(settings.scale_drop)
+        if problem.family.is_discrete or problem.family.is_smooth:
+            rule = self._rule_within(bounds, int(np.ceil(settings.n_smooth_scales * density)))
         else:
             cells = cell_rule(problem, bounds)
-            guessed = cell_totals(
-                problem,
-                cells,
-                _observed(problem, cells),
-                self.scale_rows.rule.scales,
-                self._row_masses(),
-            )
-            rule = merged_rule(
-                problem, cells, guessed, int(np.ceil(problem.settings.n_step_scales * density))
-            )
-        is_outside = (self.scale_rows.rule.scales < bounds[0]) | (
-            self.scale_rows.rule.scales > bounds[1]
-        )
-        outside = np.exp(totals - logsumexp(totals))[is_outside].sum()
-        return self.scale_rows.at(rule), float(outside)
+            n_scales = int(np.ceil(settings.n_step_scales * density))
+            rule = merged_rule(problem, cells, self._cell_totals(cells), n_scales)
+        outside = self.scale_rows.rule.mass_outside(self.totals(), *bounds)
+        return self.scale_rows.at(rule), outside
 
-    def _row_masses(self) -> list[RowMasses]:
-        rule, agreements = self.scale_rows.rule, self.scale_rows.agreements
-        masses = []
-        for row, (log_prior, agreement) in enumerate(zip(rule.log_priors, agreements, strict=True)):
-            is_row = self.nodes.rows == row
-            log_masses = self.nodes.log_masses[0, is_row] - log_prior
-            masses.append(RowMasses(self.nodes.betas[is_row], log_masses, agreement))
-        return masses
+    def widened(self) -> ScaleRows:
+        """Move to scales where the posterior may be, as far as a scan knows."""
+        settings = self.scale_rows.problem.settings
+        bounds = self._bounds(settings.rough_scale_drop)
+        return self.scale_rows.at(self._rule_within(bounds, settings.n_rough_scales))
 
-    def row_needs(self) -> NDArray[np.float64]:
+    def _bounds(self, drop: float) -> tuple[float, float]:
+        rule, totals = self.scale_rows.rule, self.totals()
+        return rule.interval_above(tilted_log_density(self.scale_rows.problem, rule, totals), drop)
+
+    def _rule_within(self, bounds: tuple[float, float], n_scales: int) -> ScaleRule:
+        problem = self.scale_rows.problem
+        if problem.family.is_discrete:
+            return every_k(problem.family, problem.priors, *bounds)
+        return panel_rule(problem, self.scale_rows.rule, self.totals(), bounds, n_scales)
+
+    def _cell_totals(self, cells: ScaleRule) -> Floats:
+        """Guess the log mass of cells.
+
+        Log z is interpolated between two rows; the agreement of the observed labels, which jumps
+        at every step, is exact.
+        """
+        problem, rule, _, _, known = self.scale_rows
+        position = np.interp(np.log(cells.scales), np.log(rule.scales), np.arange(len(known)))
+        below = np.minimum(position.astype(int), max(len(known) - 2, 0))
+        above = np.minimum(below + 1, len(known) - 1)
+        share = position - below
+        excess = _observed(problem, cells) - ((1.0 - share) * known[below] + share * known[above])
+        totals = cells.log_priors.copy()
+        for near, part in ((below, 1.0 - share), (above, share)):
+            for row in np.unique(near):
+                members, is_row = near == row, self.nodes.rows == row
+                log_masses = self.nodes.log_masses[0, is_row] - rule.log_priors[row]
+                tilted = log_masses + excess[members][:, None] * self.nodes.betas[is_row]
+                total = logsumexp(log_masses)
+                change = np.clip(logsumexp(tilted, axis=1) - total, *_MOST_CHANGE)
+                totals[members] += part[members] * (total + change)
+        return totals
+
+    def row_needs(self) -> Floats:
         """Return how much more each row needs draws than it has, shape (R,); one for enough."""
         log_masses = self.nodes.log_masses[0]
         heavy = log_masses > log_masses.max() - self.scale_rows.problem.settings.heavy
@@ -147,7 +164,7 @@ class PosteriorEstimate(NamedTuple):
         np.minimum.at(n_effective, self.nodes.rows[heavy], found)
         return np.sqrt(enough / np.clip(n_effective, 1.0, enough))
 
-    def moments(self) -> tuple[NDArray[np.float64], ...]:
+    def moments(self) -> tuple[Floats, ...]:
         """Return the log evidence, weights and means of the nodes, from each part of the draws.
 
         Shapes (N_ESTIMATES,), (N_ESTIMATES, N) and (N_ESTIMATES, 2).
@@ -156,7 +173,7 @@ class PosteriorEstimate(NamedTuple):
         weights = np.exp(self.nodes.log_masses - log_evidence[:, None])
         return log_evidence, weights, weights @ self._places()
 
-    def _places(self) -> NDArray[np.float64]:
+    def _places(self) -> Floats:
         return np.stack([self.nodes.betas, self.scale_rows.rule.scales[self.nodes.rows]], axis=1)
 
     def relative_errors(self) -> tuple[float, float]:
@@ -214,7 +231,7 @@ class PosteriorEstimate(NamedTuple):
         )
         return largest + self.scale_rows.problem.log_external
 
-    def _rule_error(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _rule_error(self, weight: Floats) -> Floats:
         """Estimate the errors of the means that the rule over scales makes, shape (2,)."""
         rule, rows, betas = self.scale_rows.rule, self.nodes.rows, self.nodes.betas
         mass = np.maximum(np.bincount(rows, weight, len(rule.scales)), 1e-300)
@@ -240,21 +257,16 @@ class PosteriorEstimate(NamedTuple):
 
 def scan_posterior(rng: np.random.Generator, problem: Problem, n_jobs: int | None) -> ScaleRows:
     """Scan all scales roughly, and place scales where the posterior may be."""
-    family = problem.family
-    rule = scan_rule(family, problem.priors, problem.settings.n_scan)
+    rule = scan_rule(problem.family, problem.priors, problem.settings.n_scan)
     rows = scan_scales(rng, problem, rule.scales, n_jobs)
     agreements = np.array([row.agreement for row in rows])
     knots = place_knots(problem, rows)
     estimates = read_knots(knots, rows)
     nodes = integrate(problem, rule, agreements, knots, estimates)
     scale_rows = ScaleRows(problem, rule, rows, rows, agreements)
-    totals = PosteriorEstimate(scale_rows, estimates, nodes, np.inf, True).totals()
-    bounds = scale_bounds(problem, rule, totals, problem.settings.rough_scale_drop)
-    if family.is_discrete:
-        return scale_rows.at(every_k(family, problem.priors, *bounds))
-    return scale_rows.at(panel_rule(problem, rule, totals, bounds, problem.settings.n_rough_scales))
+    return PosteriorEstimate(scale_rows, estimates, nodes, np.inf, True).widened()
 
 
-def _observed(problem: Problem, rule: ScaleRule) -> NDArray[np.float64]:
+def _observed(problem: Problem, rule: ScaleRule) -> Floats:
     """Return the agreements of the observed labels at the scales of a rule."""
     return np.array([problem.family.at(s).agreement(problem.labels) for s in rule.scales])

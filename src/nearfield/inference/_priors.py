@@ -44,7 +44,7 @@ class Priors:
 
     @cached_property
     def beta_range(self) -> tuple[float, float]:
-        """The betas between which all but 2e-13 of the prior is."""
+        """The betas between which all but 2e-13 of the prior is: rounding."""
         return float(self.beta.ppf(1e-13)), float(self.beta.ppf(1.0 - 1e-13))
 
     def log_scale(self, scale: ArrayLike) -> NDArray[np.float64]:

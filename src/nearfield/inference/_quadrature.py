@@ -1,6 +1,8 @@
 """Quadrature over (beta, scale): rows of betas at scales, both placed where the posterior is."""
 
 from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,11 +16,9 @@ from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors
 
 Floats = NDArray[np.float64]
-Panel = tuple[float, float, int]  # from, to, number of scales
+LogLikelihood = Callable[[Floats], Floats]
 
-NEGLIGIBLE = 10.0
-"""A scale whose posterior density is exp(-10) of the largest is left out."""
-
+_NEGLIGIBLE = 10.0  # a scale whose posterior density is exp(-10) of the largest is left out
 _CORE = 4.0  # most scales are placed where the density is above exp(-4) of the largest
 _TAIL = 1e-10  # prior mass beyond which no node is placed
 _LOW_MASS = 1e-4  # of the prior of sigma, that may be left out where the field is constant
@@ -26,9 +26,9 @@ _FEW_POINTS = 16  # have few distances, so that cells can end at the steps of th
 _BETA_DROP = 30.0  # a row ends where its log density has fallen by so much
 _N_BETA_SEARCH = 48
 _N_BETA_AGAIN = 24  # in a range that is about known
-_PANEL = leggauss(10)
+_N_A_PANEL = 10  # betas
 
-LogLikelihood = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+_legendre = cache(leggauss)
 
 
 class ScaleRule(NamedTuple):
@@ -37,28 +37,25 @@ class ScaleRule(NamedTuple):
     A sum with the prior masses is an integral over the prior; one with the weights is over sigma.
     """
 
-    scales: NDArray[np.float64]  # shape (R,)
-    log_weights: NDArray[np.float64]  # shape (R,): log widths of the cells, or numbers of k
-    log_priors: NDArray[np.float64]  # shape (R,): log prior masses of the cells
-    edges: NDArray[np.float64]  # shape (R + 1,), of the cells; those of k lie half way
+    scales: Floats  # shape (R,)
+    log_weights: Floats  # shape (R,): log widths of the cells, or numbers of k
+    log_priors: Floats  # shape (R,): log prior masses of the cells
+    edges: Floats  # shape (R + 1,), of the cells; those of k lie half way
 
-    @property
-    def low(self) -> float:
-        """Where the first cell begins."""
-        return float(self.edges[0])
+    def interval_above(self, log_density: Floats, drop: float) -> tuple[float, float]:
+        """Return the scales around those whose log density is within `drop` of the largest."""
+        heavy = np.flatnonzero(log_density > log_density.max() - drop)
+        padded = np.concatenate([self.edges[:1], self.scales, self.edges[-1:]])
+        return float(padded[heavy[0]]), float(padded[heavy[-1] + 2])
 
-    @property
-    def high(self) -> float:
-        """Where the last cell ends."""
-        return float(self.edges[-1])
+    def mass_outside(self, log_totals: Floats, low: float, high: float) -> float:
+        """Estimate from the log masses of all rows the posterior mass beyond two scales."""
+        is_outside = (self.scales < low) | (self.scales > high)
+        return float(np.exp(log_totals - logsumexp(log_totals))[is_outside].sum())
 
 
 def scale_rule(
-    family: FieldFamily,
-    priors: Priors,
-    scales: NDArray[np.float64],
-    log_weights: NDArray[np.float64],
-    edges: NDArray[np.float64],
+    family: FieldFamily, priors: Priors, scales: Floats, log_weights: Floats, edges: Floats
 ) -> ScaleRule:
     """Make a rule: where the field is constant on a cell, the prior mass of the cell is exact.
 
@@ -68,11 +65,11 @@ def scale_rule(
     if family.is_smooth:
         log_priors = log_weights + priors.log_scale(scales)
     else:
-        log_priors = log_masses_between(priors.scale, edges)
+        log_priors = _log_masses_between(priors.scale, edges)
     return ScaleRule(scales, log_weights, log_priors, edges)
 
 
-def log_masses_between(prior: Any, edges: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_masses_between(prior: Any, edges: Floats) -> Floats:
     """Return the log mass of a prior between each two edges; that of none is a number too."""
     below, above = prior.cdf(edges), prior.sf(edges)
     # Each difference in the tail that it is in, where it is not lost to rounding.
@@ -87,16 +84,7 @@ def every_k(family: FieldFamily, priors: Priors, low: float, high: float) -> Sca
     return scale_rule(family, priors, every, np.zeros(len(every)), edges)
 
 
-class Row(NamedTuple):
-    """The betas at one scale, their log weights, and the log integral over them."""
-
-    betas: NDArray[np.float64]  # shape (B,)
-    log_masses: NDArray[np.float64]  # shape (B,)
-    log_total: float
-    edges: NDArray[np.float64]  # shape (B + 1,), of the cells of the betas
-
-
-def scale_interval(family: FieldFamily, priors: Priors) -> tuple[float, float]:
+def _scale_interval(family: FieldFamily, priors: Priors) -> tuple[float, float]:
     """Return the scales between which the posterior can vary: below, the field is constant."""
     low, high = priors.scale.ppf(_TAIL), priors.scale.ppf(1.0 - _TAIL)
     if family.is_discrete:
@@ -113,7 +101,7 @@ def scan_rule(family: FieldFamily, priors: Priors, n_scales: int) -> ScaleRule:
     For k all whole numbers, or, if there are more than `n_scales`, some that stand for a stretch
     of them.
     """
-    low, high = scale_interval(family, priors)
+    low, high = _scale_interval(family, priors)
     if family.is_discrete:
         firsts = np.unique(np.round(np.geomspace(low, high + 1, n_scales + 1)))
         if firsts[-1] - firsts[0] <= n_scales:
@@ -125,41 +113,30 @@ def scan_rule(family: FieldFamily, priors: Priors, n_scales: int) -> ScaleRule:
 
 
 def final_rule(
-    family: FieldFamily,
-    priors: Priors,
-    scan: ScaleRule,
-    log_totals: NDArray[np.float64],
-    density: float = 1.0,
+    family: FieldFamily, priors: Priors, scan: ScaleRule, log_totals: Floats, density: float = 1.0
 ) -> ScaleRule:
     """Place scales where a scan found the posterior: most of them where it is largest.
 
     `log_totals` are the log posterior masses of the scan's rows.
     """
-    low, high = _interval_above(scan, log_totals, NEGLIGIBLE)
+    log_density = log_totals - (scan.log_weights - np.log(scan.scales))
+    low, high = scan.interval_above(log_density, _NEGLIGIBLE)
     if family.is_discrete:
         return every_k(family, priors, low, high)
-    core_low, core_high = _interval_above(scan, log_totals, _CORE)
+    core_low, core_high = scan.interval_above(log_density, _CORE)
     edges = np.unique([low, core_low, core_high, high])
     n_core, n_flank = (24, 8) if family.is_smooth else (64, 12)
     is_core = (edges[:-1] >= core_low) & (edges[1:] <= core_high)
     n_scales = np.ceil(density * np.where(is_core, n_core, n_flank)).astype(int)
-    panels = list(zip(edges[:-1], edges[1:], n_scales, strict=True))
+    panels = list(zip(pairwise(edges), n_scales, strict=True))
     if family.is_smooth:
-        return _gauss_rule(family, priors, panels)
-    cuts = [np.geomspace(*panel[:2], panel[2] + 1) for panel in panels]
+        nodes, widths = zip(*(gauss_nodes(np.log(ends), n) for ends, n in panels), strict=True)
+        return gauss_rule(family, priors, np.concatenate(nodes), np.concatenate(widths), low)
+    cuts = [np.geomspace(*ends, n + 1) for ends, n in panels]
     if family.n_points <= _FEW_POINTS:
         steps = family.scale_steps
         cuts.append(steps[(steps > low) & (steps < high)])
     return _midpoint_rule(family, priors, np.unique(np.concatenate(cuts)))
-
-
-def _interval_above(rule: ScaleRule, log_totals: Floats, drop: float) -> tuple[float, float]:
-    """Return the ends of where the density is within `drop` of the largest, and a bit more."""
-    log_widths = rule.log_weights - np.log(rule.scales)
-    density = log_totals - log_widths
-    heavy = np.flatnonzero(density > density.max() - drop)
-    padded = np.concatenate([[rule.low], rule.scales, [rule.high]])
-    return padded[heavy[0]], padded[heavy[-1] + 2]
 
 
 def _midpoint_rule(family: FieldFamily, priors: Priors, edges: Floats) -> ScaleRule:
@@ -168,24 +145,16 @@ def _midpoint_rule(family: FieldFamily, priors: Priors, edges: Floats) -> ScaleR
     return scale_rule(family, priors, scales, np.log(np.diff(edges)), edges)
 
 
-def _gauss_rule(family: FieldFamily, priors: Priors, panels: list[Panel]) -> ScaleRule:
-    """Gauss-Legendre in log sigma on each panel (low, high, number of scales)."""
-    logs, widths = [], []
-    for low, high, n in panels:
-        points, weights = leggauss(n)
-        half = 0.5 * np.log(high / low)
-        logs.append(np.log(low) + half * (1.0 + points))
-        widths.append(half * weights)
-    log_scales, log_widths = np.concatenate(logs), np.concatenate(widths)
-    return gauss_rule(family, priors, log_scales, log_widths, panels[0][0])
+def gauss_nodes(edges: Floats, n_nodes: int) -> tuple[Floats, Floats]:
+    """Return nodes and weights of Gauss-Legendre on each of the panels between edges."""
+    points, weights = _legendre(n_nodes)
+    half = 0.5 * np.diff(edges)[:, None]
+    nodes = 0.5 * (edges[1:] + edges[:-1])[:, None] + half * points
+    return nodes.ravel(), (half * weights).ravel()
 
 
 def gauss_rule(
-    family: FieldFamily,
-    priors: Priors,
-    log_scales: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    low: float,
+    family: FieldFamily, priors: Priors, log_scales: Floats, weights: Floats, low: float
 ) -> ScaleRule:
     """Make the rule of nodes and weights of a quadrature in log sigma from `low` on.
 
@@ -195,15 +164,9 @@ def gauss_rule(
     return scale_rule(family, priors, np.exp(log_scales), np.log(weights) + log_scales, edges)
 
 
-def mass_outside(rule: ScaleRule, log_totals: NDArray[np.float64], inner: ScaleRule) -> float:
-    """Estimate from a scan the posterior mass beyond the scales of another rule."""
-    is_outside = (rule.scales < inner.scales[0]) | (rule.scales > inner.scales[-1])
-    return float(np.exp(log_totals - logsumexp(log_totals))[is_outside].sum())
-
-
 def supports(
     family: FieldFamily, scales: list[float], labels: NDArray[np.int64]
-) -> Iterator[NDArray[np.float64]]:
+) -> Iterator[Floats]:
     """Give the support at rising scales, as the family does it best: one by one, or all in a row.
 
     A family whose support changes little from one scale to the next has a method of this name.
@@ -212,6 +175,15 @@ def supports(
     if in_a_row is not None:
         return in_a_row(scales, labels)
     return (family.support(scale, labels) for scale in scales)
+
+
+class Row(NamedTuple):
+    """The betas at one scale, their log weights, and the log integral over them."""
+
+    betas: Floats  # shape (B,)
+    log_masses: Floats  # shape (B,)
+    log_total: float
+    edges: Floats  # shape (B + 1,), of the cells of the betas
 
 
 def integrate_row(log_likelihood: LogLikelihood, priors: Priors, hint: Row | None = None) -> Row:
@@ -225,14 +197,11 @@ def integrate_row(log_likelihood: LogLikelihood, priors: Priors, hint: Row | Non
         A row nearby, whose range is tried first.
     """
 
-    def log_density(betas: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_density(betas: Floats) -> Floats:
         return log_likelihood(betas) + priors.log_beta(betas)
 
     edges = _panel_edges(log_density, priors, hint)
-    points, weights = _PANEL
-    half = 0.5 * np.diff(edges)[:, None]
-    betas = (0.5 * (edges[1:] + edges[:-1])[:, None] + half * points).ravel()
-    widths = (half * weights).ravel()
+    betas, widths = gauss_nodes(edges, _N_A_PANEL)
     log_masses = log_density(betas) + np.log(widths)
     largest = log_masses.max()
     log_total = float(largest + np.log(np.exp(log_masses - largest).sum()))
@@ -277,18 +246,15 @@ def _panel_edges(log_density: LogLikelihood, priors: Priors, hint: Row | None) -
     return np.unique([low, inner_low, mode, inner_high, high])
 
 
-def row_totals(rule: ScaleRule, rows: list[Row]) -> NDArray[np.float64]:
+def row_totals(rule: ScaleRule, rows: list[Row]) -> Floats:
     """Return the log posterior mass of each row, up to the evidence."""
     totals = np.array([row.log_total for row in rows])
     return totals + rule.log_priors
 
 
 def rule_error(
-    family: FieldFamily,
-    rule: ScaleRule,
-    log_totals: NDArray[np.float64],
-    beta_means: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    family: FieldFamily, rule: ScaleRule, log_totals: Floats, beta_means: Floats
+) -> Floats:
     """Estimate the errors of the means of beta and the scale that the rule over scales makes.
 
     They are how far the means move if every second row is filled in from the others: by Akima's

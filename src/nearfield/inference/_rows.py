@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from nearfield.inference._problem import Problem
 from nearfield.log_partition import RoughCurve, curve_between, scan_curve
 
+Floats = NDArray[np.float64]
+
 
 class ScaleRow(NamedTuple):
     """Log z along beta at one scale, and the agreement of the observed labels there."""
@@ -16,13 +18,13 @@ class ScaleRow(NamedTuple):
     curve: RoughCurve
     agreement: float
 
-    def log_likelihood(self, betas: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_likelihood(self, betas: Floats) -> Floats:
         """Evaluate the log likelihood, but for the external field."""
         return betas * self.agreement - self.curve.log_partition(betas)
 
 
 def scan_scales(
-    rng: np.random.Generator, problem: Problem, scales: NDArray[np.float64], n_jobs: int | None
+    rng: np.random.Generator, problem: Problem, scales: Floats, n_jobs: int | None
 ) -> list[ScaleRow]:
     """Anneal at each scale; a stream each, so that the answer does not depend on `n_jobs`."""
     with Parallel(n_jobs=n_jobs, prefer="threads") as parallel:
@@ -38,7 +40,7 @@ def _scan_scale(rng: np.random.Generator, problem: Problem, scale: float) -> Sca
     agreement = field.agreement(problem.labels)
     low, high = problem.beta_support
 
-    def is_enough(betas: NDArray[np.float64], log_z: NDArray[np.float64]) -> bool:
+    def is_enough(betas: Floats, log_z: Floats) -> bool:
         log_density = betas * agreement - log_z + problem.priors.log_beta(betas)
         return bool(log_density[-1] < log_density.max() - problem.settings.scan_drop)
 
@@ -46,7 +48,7 @@ def _scan_scale(rng: np.random.Generator, problem: Problem, scale: float) -> Sca
     return ScaleRow(curve, agreement)
 
 
-def row_between(scales: NDArray[np.float64], rows: list[ScaleRow], scale: float) -> ScaleRow:
+def row_between(scales: Floats, rows: list[ScaleRow], scale: float) -> ScaleRow:
     """Interpolate the two rows next to a scale, linearly in its logarithm."""
     position = np.interp(np.log(scale), np.log(scales), np.arange(len(scales)))
     below = min(int(position), max(len(scales) - 2, 0))

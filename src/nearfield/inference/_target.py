@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nearfield.field import FieldFamily, LabelField
-from nearfield.inference._engine import check_problem
-from nearfield.inference._priors import Priors, log_density_of
+from nearfield.field import FieldFamily, LabelField, check_labels
+from nearfield.inference._priors import Priors, check_priors, default_priors, log_density_of
 
 _LARGEST = 700.0  # whose exponential is a number
 
@@ -111,10 +110,36 @@ def _sinh(x: float) -> float:
     return math.sinh(x) if abs(x) < _LARGEST else math.copysign(math.inf, x)
 
 
-def check_target(family: FieldFamily, labels: ArrayLike, priors: Priors | None) -> Target:
-    """Refuse what no chain can infer from, before any work starts."""
-    checked, priors = check_problem(family, labels, priors)
+def check_target(
+    family: FieldFamily, labels: ArrayLike, priors: Priors | None, *, needs_joint: bool = True
+) -> Target:
+    """Accept labels and priors for a family, or say what is wrong with them."""
+    if not (hasattr(family, "at") and hasattr(family, "scale_range")):
+        raise TypeError(
+            f"Expected a family of fields; got {_describe(family)}. Make one of distances, such as "
+            'nearfield.field.DistanceFamily(distances, "gaussian", n_classes).'
+        )
+    if family.n_points < 3:
+        raise ValueError(
+            f"Expected n_points >= 3; got n_points={family.n_points}. Supply more points."
+        )
+    priors = default_priors(family) if priors is None else priors
+    check_priors(priors, family)
+    if needs_joint and family.multiplicities is not None:
+        raise ValueError(
+            "Expected points that count once each; got points with weights, whose labels have "
+            "conditional distributions but no joint one that this engine could work on. Use "
+            "pseudolikelihood, or repeat the points whose weights are whole numbers."
+        )
+    if needs_joint:
+        family.at(family.scale_range[0])  # refuses conditionals that belong to no joint
+    checked = check_labels(labels, family.n_points, family.n_classes)
     return Target(family, checked.copy(), priors)
+
+
+def _describe(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    return f"{type(value).__name__} {value!r}" if shape is None else f"an array of shape {shape}"
 
 
 def indicators(labels: NDArray[np.int64], n_classes: int) -> NDArray[np.float64]:

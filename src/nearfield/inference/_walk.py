@@ -1,7 +1,6 @@
 """The random walk of the chains, which learns its size and shape during burn-in."""
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -10,45 +9,18 @@ from scipy.special import log_softmax
 
 from nearfield.inference._target import Point, Target
 
-
-@dataclass(frozen=True)
-class WalkSettings:
-    """Of the random walk and its starts.
-
-    Attributes
-    ----------
-    target_acceptance : float
-        Of all steps, large ones among them. Best for a Gaussian walk in two dimensions is 0.35
-        when the ratio is exact, less when it is itself random, as here.
-    share_of_large, large : float
-        Of the steps, and times as far: for thin tails and second modes.
-    far : float
-        A visit more sds away teaches the shape no more than one there.
-    smallest_sd : float
-        So that a chain that did not move at first can still learn to.
-    smallest_sd_of_k : float
-        So that rounding leaves half of the proposals another k.
-    bulk : tuple of float
-        Quantiles of the priors between which a chain starts; wide below, where a flat prior of
-        sigma has little mass at the small scales that matter.
-    n_candidates : int
-        Random points, of which the best is a start; many more would all be at the same place.
-    start_betas : tuple of float
-        Below the transition of most fields.
-    """
-
-    target_acceptance: float = 0.25
-    share_of_large: float = 0.12
-    large: float = 5.0
-    far: float = 3.0
-    smallest_sd: float = 1e-3
-    smallest_sd_of_k: float = 0.7
-    bulk: tuple[float, float] = (1e-4, 0.95)
-    n_candidates: int = 20
-    start_betas: tuple[float, float] = (0.0, 3.0)
-
-
-_SETTINGS = WalkSettings()
+# Of all steps, large ones among them. Best for a Gaussian walk in two dimensions is 0.35 when the
+# ratio is exact, less when it is itself random, as here.
+_TARGET_ACCEPTANCE = 0.25
+_SHARE_OF_LARGE, _LARGE = 0.12, 5.0  # of the steps, and times as far: for tails and second modes
+_FAR = 3.0  # a visit more sds away teaches the shape no more than one there
+_SMALLEST_SD = 1e-3  # so that a chain that did not move at first can still learn to
+_SMALLEST_SD_OF_K = 0.7  # so that rounding leaves half of the proposals another k
+# Quantiles of the priors between which a chain starts; wide below, where a flat prior of sigma has
+# little mass at the small scales that matter.
+_BULK = 1e-4, 0.95
+_N_CANDIDATES = 20  # for a start; the best of many more would always be at the same place
+_START_BETAS = 0.0, 3.0  # below the transition of most fields
 
 
 class Walk(NamedTuple):
@@ -77,12 +49,12 @@ def propose(
     is_discrete = target.family.is_discrete
     (variance_beta, cross), (_, variance_scale) = walk.covariance.tolist()
     kind = rng.random()
-    is_large = kind < _SETTINGS.share_of_large
-    is_far = kind < 0.5 * _SETTINGS.share_of_large
-    size = math.exp(walk.log_size) * (_SETTINGS.large if is_far else 1.0)
-    floor = _SETTINGS.smallest_sd_of_k if is_discrete else _SETTINGS.smallest_sd
+    is_large = kind < _SHARE_OF_LARGE
+    is_far = kind < 0.5 * _SHARE_OF_LARGE
+    size = math.exp(walk.log_size) * (_LARGE if is_far else 1.0)
+    floor = _SMALLEST_SD_OF_K if is_discrete else _SMALLEST_SD
     # The Cholesky factor of size^2 covariance, its variances no less than their floors.
-    sd_beta = max(size * math.sqrt(variance_beta), _SETTINGS.smallest_sd)
+    sd_beta = max(size * math.sqrt(variance_beta), _SMALLEST_SD)
     slope = size**2 * cross / sd_beta
     sd_scale = max(math.sqrt(max(size**2 * variance_scale - slope**2, 0.0)), floor)
     if is_large:
@@ -101,11 +73,11 @@ def learn(walk: Walk, point: Point, acceptance: float) -> Walk:
     shape_gain = 3.0 / (walk.n_learned + 30.0)
     size_gain = (walk.n_learned + 10.0) ** -0.6
     deviation = np.array(point.position) - walk.mean
-    deviation *= min(1.0, _SETTINGS.far / max(_distance(deviation, walk.covariance), 1e-300))
+    deviation *= min(1.0, _FAR / max(_distance(deviation, walk.covariance), 1e-300))
     return Walk(
         walk.mean + shape_gain * deviation,
         walk.covariance + shape_gain * (np.outer(deviation, deviation) - walk.covariance),
-        walk.log_size + size_gain * (acceptance - _SETTINGS.target_acceptance),
+        walk.log_size + size_gain * (acceptance - _TARGET_ACCEPTANCE),
         walk.n_learned + 1,
     )
 
@@ -113,7 +85,7 @@ def learn(walk: Walk, point: Point, acceptance: float) -> Walk:
 def _distance(deviation: NDArray[np.float64], covariance: NDArray[np.float64]) -> float:
     """Measure a deviation in sds (Mahalanobis), those no less than the smallest."""
     (first, cross), (_, second) = covariance.tolist()
-    first, second = first + _SETTINGS.smallest_sd**2, second + _SETTINGS.smallest_sd**2
+    first, second = first + _SMALLEST_SD**2, second + _SMALLEST_SD**2
     d_beta, d_scale = deviation.tolist()
     determinant = max(first * second - cross**2, 1e-6 * first * second)
     square = second * d_beta**2 - 2.0 * cross * d_beta * d_scale + first * d_scale**2
@@ -126,16 +98,16 @@ def dispersed_start(rng: np.random.Generator, target: Target) -> Point:
     The best of a few random points by pseudolikelihood. They lie within the bulk of the priors,
     at all scales between which the field changes, and below its transition in beta.
     """
-    betas = _overlap(_SETTINGS.start_betas, target.priors.beta.ppf(_SETTINGS.bulk))
+    betas = _overlap(_START_BETAS, target.priors.beta.ppf(_BULK))
     positions = [
         (math.asinh(rng.uniform(*betas)), _start_of_scale(rng, target))
-        for _ in range(_SETTINGS.n_candidates)
+        for _ in range(_N_CANDIDATES)
     ]
     points = [point for point in map(target.at, positions) if point is not None]
     if not points:
         raise ValueError(
-            f"Expected priors with a density between their quantiles {_SETTINGS.bulk}; got none at "
-            f"{_SETTINGS.n_candidates} random places there. Choose priors without wide gaps."
+            f"Expected priors with a density between their quantiles {_BULK}; got none at "
+            f"{_N_CANDIDATES} random places there. Choose priors without wide gaps."
         )
     return max(points, key=lambda point: _log_pseudolikelihood(point, target.labels))
 
@@ -153,10 +125,10 @@ def _start_of_scale(rng: np.random.Generator, target: Target) -> float:
     if family.is_discrete:
         ks = np.arange(1, family.n_points)
         share = np.cumsum(prior.pmf(ks)) / prior.pmf(ks).sum()
-        is_bulk = (share >= _SETTINGS.bulk[0]) & (np.append(0.0, share[:-1]) < _SETTINGS.bulk[1])
+        is_bulk = (share >= _BULK[0]) & (np.append(0.0, share[:-1]) < _BULK[1])
         return float(rng.choice(ks[is_bulk]))
     mass_below = prior.cdf(0.0)
-    quantiles = prior.ppf(mass_below + (1.0 - mass_below) * np.array(_SETTINGS.bulk))
+    quantiles = prior.ppf(mass_below + (1.0 - mass_below) * np.array(_BULK))
     lower, upper = np.log(_overlap(family.scale_range, quantiles))
     return float(rng.uniform(lower, upper))
 

@@ -6,20 +6,19 @@ exchange, because a lucky auxiliary draw stays in the ratio for as long as the c
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from os import PathLike
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.field import FieldFamily, LabelField
+from nearfield.field import LabelField
+from nearfield.inference._chain import Move
 from nearfield.inference._chains import check_run, run_chains
-from nearfield.inference._draws import draw_from_random_start
+from nearfield.inference._draws import draw_after_clusters
 from nearfield.inference._engine import Engine
-from nearfield.inference._hysteresis import AuxiliaryDraws, warn_of_hysteresis
+from nearfield.inference._hysteresis import warn_of_hysteresis
 from nearfield.inference._posterior import Posterior
-from nearfield.inference._priors import Priors
 from nearfield.inference._target import Point, Target, indicators, log_potential
 from nearfield.inference._walk import Walk, propose
 from nearfield.inference.pseudolikelihood import pseudolikelihood_estimate
@@ -33,13 +32,6 @@ class AuxiliaryState(NamedTuple):
     log_weight: float
 
 
-class AuxiliaryInfo(NamedTuple):
-    """What came of a move."""
-
-    acceptance: float  # its probability
-    is_accepted: bool
-
-
 @dataclass(frozen=True, eq=False)
 class AuxiliarySampler:
     """Moves the parameters together with auxiliary labels, drawn at the proposal."""
@@ -51,21 +43,21 @@ class AuxiliarySampler:
 
     def init(self, rng: np.random.Generator, point: Point) -> AuxiliaryState:
         """Start at a point, with auxiliary labels from its field."""
-        auxiliary = draw_from_random_start(rng, point, self.n_sweeps)
+        auxiliary = draw_after_clusters(rng, point.field, point.beta, self.n_sweeps)
         return AuxiliaryState(point, auxiliary, self.log_weight(point, auxiliary))
 
     def step(
         self, rng: np.random.Generator, state: AuxiliaryState, walk: Walk
-    ) -> tuple[AuxiliaryState, AuxiliaryInfo]:
+    ) -> tuple[AuxiliaryState, Move]:
         """Propose parameters, draw auxiliary labels from their field, and weigh the two."""
         target = self.target
         point = target.at(propose(rng, walk, target, state.point))
         if point is None:
-            return state, AuxiliaryInfo(0.0, is_accepted=False)
+            return state, Move(0.0, is_accepted=False)
         proposal = self.init(rng, point)
         acceptance = math.exp(min(proposal.log_weight - state.log_weight, 0.0))
         is_accepted = rng.random() < acceptance
-        return (proposal if is_accepted else state), AuxiliaryInfo(acceptance, is_accepted)
+        return (proposal if is_accepted else state), Move(acceptance, is_accepted)
 
     def log_weight(self, point: Point, auxiliary: NDArray[np.int64]) -> float:
         r"""Evaluate the joint density of parameters and x over that of drawing x, up to z.
@@ -145,20 +137,11 @@ class AuxiliaryVariable(Engine):
         check_run(self)
 
     def _infer(
-        self,
-        rng: np.random.Generator,
-        family: FieldFamily,
-        labels: NDArray[np.int64],
-        priors: Priors,
-        n_jobs: int | None,
-        verbose: int,
+        self, rng: np.random.Generator, target: Target, n_jobs: int | None, verbose: int
     ) -> Posterior:
-        target = Target(family, labels, priors)
-        beta, scale = pseudolikelihood_estimate(family, target.labels, target.priors)
-        sampler = AuxiliarySampler(target, family.at(scale), float(beta), self.n_sweeps)
+        beta, scale = pseudolikelihood_estimate(target.family, target.labels, target.priors)
+        sampler = AuxiliarySampler(target, target.family.at(scale), float(beta), self.n_sweeps)
         posterior = run_chains(rng, sampler, self, n_jobs=n_jobs, verbose=verbose)
-        draw = partial(draw_from_random_start, n_sweeps=self.n_sweeps)
         (stream,) = rng.spawn(1)
-        auxiliary = AuxiliaryDraws(draw, is_from_random=True, n_sweeps=self.n_sweeps)
-        warn_of_hysteresis(stream, target, posterior, auxiliary)
+        warn_of_hysteresis(stream, target, posterior, self.n_sweeps, "random")
         return posterior

@@ -13,21 +13,21 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.field import FieldFamily
+from nearfield.field import LabelField
+from nearfield.inference._chain import Move
 from nearfield.inference._chains import check_run, run_chains
-from nearfield.inference._draws import draw_from_labels, draw_from_random_start
+from nearfield.inference._draws import draw_after_clusters
 from nearfield.inference._engine import Engine
-from nearfield.inference._hysteresis import AuxiliaryDraws, warn_of_hysteresis
+from nearfield.inference._hysteresis import warn_of_hysteresis
 from nearfield.inference._posterior import Posterior
-from nearfield.inference._priors import Priors
 from nearfield.inference._target import Point, Target, indicators, log_potential
 from nearfield.inference._walk import Walk, propose
-from nearfield.sampling import draw_labels_perfect
+from nearfield.sampling import draw_labels, draw_labels_perfect
 
 AUXILIARIES = ("gibbs", "perfect")
 STARTS = ("random", "data")
 
-Draw = Callable[[np.random.Generator, Point], NDArray[np.int64]]
+Draw = Callable[[np.random.Generator, LabelField, float], NDArray[np.int64]]
 
 
 class ExchangeState(NamedTuple):
@@ -36,18 +36,11 @@ class ExchangeState(NamedTuple):
     point: Point
 
 
-class ExchangeInfo(NamedTuple):
-    """What came of a move."""
-
-    acceptance: float  # its probability
-    is_accepted: bool
-
-
 @dataclass(frozen=True, eq=False)
 class ExchangeSampler:
     """Moves (beta, sigma) or (beta, k) together; the intractable constants cancel.
 
-    `draw_auxiliary(rng, point)` draws labels from the field at a point.
+    `draw_auxiliary(rng, field, beta)` draws labels from a field.
     """
 
     target: Target
@@ -59,17 +52,17 @@ class ExchangeSampler:
 
     def step(
         self, rng: np.random.Generator, state: ExchangeState, walk: Walk
-    ) -> tuple[ExchangeState, ExchangeInfo]:
+    ) -> tuple[ExchangeState, Move]:
         """Propose parameters, draw labels from their field, and offer to swap the two pairs."""
         target, point = self.target, state.point
         proposal = target.at(propose(rng, walk, target, point))
         if proposal is None:
-            return state, ExchangeInfo(0.0, is_accepted=False)
-        auxiliary = indicators(self.draw_auxiliary(rng, proposal), target.family.n_classes)
+            return state, Move(0.0, is_accepted=False)
+        drawn = self.draw_auxiliary(rng, proposal.field, proposal.beta)
+        auxiliary = indicators(drawn, target.family.n_classes)
         acceptance = math.exp(min(log_ratio(point, proposal, auxiliary), 0.0))
         is_accepted = rng.random() < acceptance
-        info = ExchangeInfo(acceptance, is_accepted)
-        return (ExchangeState(proposal) if is_accepted else state), info
+        return (ExchangeState(proposal) if is_accepted else state), Move(acceptance, is_accepted)
 
     def pack(self, state: ExchangeState) -> NDArray[np.float64]:
         """Write down the position; all else follows from it."""
@@ -164,22 +157,13 @@ class Exchange(Engine):
         _check_choice(self.start, "start", STARTS)
 
     def _infer(
-        self,
-        rng: np.random.Generator,
-        family: FieldFamily,
-        labels: NDArray[np.int64],
-        priors: Priors,
-        n_jobs: int | None,
-        verbose: int,
+        self, rng: np.random.Generator, target: Target, n_jobs: int | None, verbose: int
     ) -> Posterior:
-        target = Target(family, labels, priors)
         sampler = ExchangeSampler(target, self._auxiliary_draw(target))
         posterior = run_chains(rng, sampler, self, n_jobs=n_jobs, verbose=verbose)
         if self.auxiliary == "gibbs":
             (stream,) = rng.spawn(1)
-            is_from_random = self.start == "random"
-            auxiliary = AuxiliaryDraws(sampler.draw_auxiliary, is_from_random, self.n_sweeps)
-            warn_of_hysteresis(stream, target, posterior, auxiliary)
+            warn_of_hysteresis(stream, target, posterior, self.n_sweeps, self.start)
         return posterior
 
     def _auxiliary_draw(self, target: Target) -> Draw:
@@ -187,17 +171,17 @@ class Exchange(Engine):
             _check_perfect(target)
             return _draw_perfect
         if self.start == "data":
-            return partial(draw_from_labels, n_sweeps=self.n_sweeps, initial=target.labels)
-        return partial(draw_from_random_start, n_sweeps=self.n_sweeps)
+            return partial(draw_labels, n_sweeps=self.n_sweeps, initial=target.labels)
+        return partial(draw_after_clusters, n_sweeps=self.n_sweeps)
 
 
-def _draw_perfect(rng: np.random.Generator, point: Point) -> NDArray[np.int64]:
+def _draw_perfect(rng: np.random.Generator, field: LabelField, beta: float) -> NDArray[np.int64]:
     try:
-        return draw_labels_perfect(rng, point.field, point.beta)
+        return draw_labels_perfect(rng, field, beta)
     except RuntimeError as error:
         raise RuntimeError(
-            f"Expected a perfect draw to end; it did not at beta={point.beta:g}, "
-            f'scale={point.scale:g}. Use auxiliary="gibbs", or a prior with smaller beta.'
+            f"Expected a perfect draw to end; it did not at beta={beta:g}. Use "
+            'auxiliary="gibbs", or a prior with smaller beta.'
         ) from error
 
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from nearfield._checks import check_positive, check_whole
 from nearfield.field import FieldFamily
-from nearfield.inference._engine import check_problem
 from nearfield.inference._priors import Priors
+from nearfield.inference._target import check_target
 from nearfield.inference.pseudolikelihood import pseudolikelihood_estimate
 
 Floats = NDArray[np.float64]
@@ -71,7 +71,8 @@ def fit_external_field(
     >>> bool(alpha[0] > alpha[1])
     True
     """
-    checked, priors = check_problem(family, labels, priors, needs_joint=False)
+    target = check_target(family, labels, priors, needs_joint=False)
+    checked, priors = target.labels, target.priors
     prior_sd = check_positive(prior_sd, "prior_sd")
     below, middle, above = priors.beta.ppf([0.16, 0.5, 0.84])
     lower, upper = priors.beta_range

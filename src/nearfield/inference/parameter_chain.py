@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearfield.field import FieldFamily, LabelField
-from nearfield.inference._draws import draw_from_random_start
+from nearfield.inference._draws import draw_after_clusters
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors
 from nearfield.inference._target import Point, Target, check_target, log_potential
@@ -41,7 +41,7 @@ class ParameterChain:
         n_sweeps: int,
     ) -> None:
         target = check_target(family, labels, priors)
-        draw = partial(draw_from_random_start, n_sweeps=n_sweeps)
+        draw = partial(draw_after_clusters, n_sweeps=n_sweeps)
         self._sampler = ExchangeSampler(target, draw)
         self._walk = _walk_over(posterior, target)
         self._point = _starting_point(rng, posterior, target)

@@ -4,7 +4,7 @@
 2. States (beta, scale) over the posterior as far as it is known, with a ladder down to beta = 0
    (`_plan`), visited by eight independent groups of chains.
 3. All draws together give log z (`nearfield.log_partition`) at scales and betas placed anew where
-   the posterior is (`_panels`, `_cells`, `_grid`).
+   the posterior is (`_scales`, `_grid`).
 4. More draws where log z rests on too few effective ones, or where the posterior means are not
    known to the tolerance; then the posterior, the evidence, and the errors of both
    (`_posterior_estimate`).
@@ -15,19 +15,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from nearfield._checks import check_positive, check_whole
 from nearfield._progress import progress
 from nearfield._threads import one_blas_thread
-from nearfield.field import FieldFamily
 from nearfield.inference._engine import Engine
-from nearfield.inference._path_settings import Spacing
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._posterior_estimate import PosteriorEstimate, ScaleRows, scan_posterior
-from nearfield.inference._priors import Priors
-from nearfield.inference._problem import Problem
+from nearfield.inference._problem import Problem, Spacing
+from nearfield.inference._target import Target
 from nearfield.log_partition import N_GROUPS, AgreementTable, Pool, States, draw_pool
 
 
@@ -91,15 +88,9 @@ class PathSampling(Engine):
         check_positive(self.beta_density, "beta_density")
 
     def _infer(
-        self,
-        rng: np.random.Generator,
-        family: FieldFamily,
-        labels: NDArray[np.int64],
-        priors: Priors,
-        n_jobs: int | None,
-        verbose: int,
+        self, rng: np.random.Generator, target: Target, n_jobs: int | None, verbose: int
     ) -> Posterior:
-        problem = Problem(family, labels, priors)
+        problem = Problem(target.family, target.labels, target.priors)
         _check_reach(problem)
         with (
             one_blas_thread(),
@@ -116,13 +107,13 @@ class PathSampling(Engine):
     ) -> Posterior:
         """Compute the posterior of a problem, which has been checked; see `infer`."""
         settings = problem.settings
-        table = AgreementTable(problem.family, n_jobs)
+        table = AgreementTable(problem.family.at, n_jobs)
 
         def draw(
             scale_rows: ScaleRows, plan: States, n_draws: int, n_rung_draws: int, bonds_from: float
         ) -> Pool:
             counts, scales = np.where(plan.is_rung, n_rung_draws, n_draws), scale_rows.rule.scales
-            return draw_pool(rng, problem.family, scales, plan, counts, bonds_from, n_jobs)
+            return draw_pool(rng, problem.family.at, scales, plan, counts, bonds_from, n_jobs)
 
         scale_rows = scan_posterior(rng, problem, n_jobs)
         advance()
@@ -130,7 +121,7 @@ class PathSampling(Engine):
         estimate = scale_rows.improved(pool, table)
         scale_rows, outside = estimate.narrowed(self.scale_density)
         advance()
-        table = AgreementTable(problem.family, n_jobs)  # of the draws from here on
+        table = AgreementTable(problem.family.at, n_jobs)  # of the draws from here on
         spacing = self._spacing(problem)
         plan = scale_rows.plan(spacing)
         bonds_from = estimate.bonds_from
@@ -180,7 +171,7 @@ class PathSampling(Engine):
         n_rows = settings.n_smooth_rows if problem.family.is_smooth else settings.n_step_rows
         spacing = settings.spacing / self.beta_density
         n_rows = int(np.ceil(n_rows * self.scale_density))
-        return Spacing(n_rows, settings.beta_drop, spacing, spacing)
+        return Spacing(n_rows, settings.beta_drop, spacing)
 
 
 def _check_reach(problem: Problem) -> None:

@@ -9,10 +9,12 @@ from scipy.special import log_softmax, logsumexp
 from nearfield._checks import Rng, check_generator, check_whole
 from nearfield.field import FieldFamily, check_external_field
 from nearfield.inference._arviz import pareto_smoothed
-from nearfield.inference._draws import draw_from_field
-from nearfield.inference._engine import check_problem
+from nearfield.inference._draws import draw_after_clusters
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors, check_priors, default_priors
+from nearfield.inference._target import check_target
+
+Floats = NDArray[np.float64]
 
 _MAX_DRAWS = 1_000  # of chains that leave-one-out densities use, evenly spaced
 
@@ -20,17 +22,17 @@ _MAX_DRAWS = 1_000  # of chains that leave-one-out densities use, evenly spaced
 class PriorPredictive(NamedTuple):
     """Parameters drawn from the priors, and labels from the field at each."""
 
-    beta: NDArray[np.float64]  # shape (n_draws,)
-    scale: NDArray[np.float64]  # shape (n_draws,)
+    beta: Floats  # shape (n_draws,)
+    scale: Floats  # shape (n_draws,)
     labels: NDArray[np.int64]  # shape (n_draws, n)
-    agreement: NDArray[np.float64]  # shape (n_draws,)
+    agreement: Floats  # shape (n_draws,)
 
 
 class PredictiveCheck(NamedTuple):
     """Agreements of observed and of replicated labels at the same draws of the parameters."""
 
-    observed: NDArray[np.float64]  # shape (n_draws,)
-    replicated: NDArray[np.float64]  # shape (n_draws,)
+    observed: Floats  # shape (n_draws,)
+    replicated: Floats  # shape (n_draws,)
 
     @property
     def p_value(self) -> float:
@@ -41,8 +43,8 @@ class PredictiveCheck(NamedTuple):
 class LeaveOneOut(NamedTuple):
     """Log densities of each label given all the others, with the parameters integrated out."""
 
-    log_densities: NDArray[np.float64]  # shape (n,)
-    pareto_k: NDArray[np.float64] | None  # shape (n,), for chains: above 0.7 do not trust it
+    log_densities: Floats  # shape (n,)
+    pareto_k: Floats | None  # shape (n,), for chains: above 0.7 do not trust it
 
     @property
     def elpd(self) -> float:
@@ -99,7 +101,7 @@ def prior_predictive(
     agreements = np.empty(n_draws)
     for i, (beta, scale) in enumerate(zip(betas, scales, strict=True)):
         field = family.at(scale)
-        labels[i] = draw_from_field(rng, field, float(beta), n_sweeps)
+        labels[i] = draw_after_clusters(rng, field, float(beta), n_sweeps)
         agreements[i] = field.agreement(labels[i])
     return PriorPredictive(betas, scales, labels, agreements)
 
@@ -142,13 +144,13 @@ def posterior_predictive_check(
     True
     """
     rng = check_generator(rng)
-    checked, _ = check_problem(family, labels, None)
+    checked = check_target(family, labels, None).labels
     betas, scales = posterior.sample(check_whole(n_draws, "n_draws", minimum=1), rng)
     observed, replicated = np.empty((2, len(betas)))
     for i, (beta, scale) in enumerate(zip(betas, scales, strict=True)):
         field = family.at(scale)
         observed[i] = field.agreement(checked)
-        replicated[i] = field.agreement(draw_from_field(rng, field, float(beta), n_sweeps))
+        replicated[i] = field.agreement(draw_after_clusters(rng, field, float(beta), n_sweeps))
     return PredictiveCheck(observed, replicated)
 
 
@@ -183,7 +185,7 @@ def leave_one_out(family: FieldFamily, labels: ArrayLike, posterior: Posterior) 
     >>> bool(loo.elpd > 30 * np.log(0.5))  # of labels at random
     True
     """
-    checked, _ = check_problem(family, labels, None, needs_joint=False)
+    checked = check_target(family, labels, None, needs_joint=False).labels
     betas, scales = posterior.beta.ravel(), posterior.scale.ravel()
     if not posterior.is_draws:
         log_conditionals = _log_conditionals(family, checked, betas, scales)
@@ -197,11 +199,8 @@ def leave_one_out(family: FieldFamily, labels: ArrayLike, posterior: Posterior) 
 
 
 def _log_conditionals(
-    family: FieldFamily,
-    labels: NDArray[np.int64],
-    betas: NDArray[np.float64],
-    scales: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    family: FieldFamily, labels: NDArray[np.int64], betas: Floats, scales: Floats
+) -> Floats:
     """Evaluate the log conditional of each label at each pair of parameters, shape (n, n_pairs)."""
     alpha = check_external_field(family.external_field, family.n_classes)
     values, sites = np.empty((len(labels), len(betas))), np.arange(len(labels))

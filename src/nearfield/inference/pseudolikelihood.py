@@ -1,6 +1,6 @@
 """Pseudolikelihood: the product of the conditionals in place of the joint, by quadrature."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nearfield._checks import check_positive
 from nearfield.field import FieldFamily, check_external_field
-from nearfield.inference._engine import Engine, check_problem
+from nearfield.inference._engine import Engine
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors
 from nearfield.inference._quadrature import (
@@ -18,11 +18,11 @@ from nearfield.inference._quadrature import (
     assemble,
     final_rule,
     integrate_row,
-    mass_outside,
     row_totals,
     scan_rule,
     supports,
 )
+from nearfield.inference._target import Target, check_target
 from nearfield.inference.conditionals import log_pseudolikelihoods
 
 Floats = NDArray[np.float64]
@@ -72,16 +72,10 @@ class Pseudolikelihood(Engine):
         check_positive(self.density, "density")
 
     def _infer(
-        self,
-        rng: np.random.Generator,
-        family: FieldFamily,
-        labels: NDArray[np.int64],
-        priors: Priors,
-        n_jobs: int | None,
-        verbose: int,
+        self, rng: np.random.Generator, target: Target, n_jobs: int | None, verbose: int
     ) -> Posterior:
         """Nothing in it is random or runs for long."""
-        return _integrate(family, labels, priors, family.external_field, self.density)
+        return _integrate(target, target.family.external_field, self.density)
 
 
 def pseudolikelihood_estimate(
@@ -96,11 +90,12 @@ def pseudolikelihood_estimate(
     has one fellow less than the others have, which pseudolikelihood can take for repulsion.
     `external_field` stands in for that of the family.
     """
-    labels, priors = check_problem(family, labels, priors, needs_joint=False)
-    if priors.beta.sf(0.0) > 0.0:
-        priors = Priors(_AboveZero(priors.beta), priors.scale)
+    target = check_target(family, labels, priors, needs_joint=False)
+    prior = target.priors.beta
+    if prior.sf(0.0) > 0.0:
+        target = replace(target, priors=replace(target.priors, beta=_AboveZero(prior)))
     external_field = family.external_field if external_field is None else external_field
-    posterior = _integrate(family, labels, priors, external_field)
+    posterior = _integrate(target, external_field)
     scales, index = np.unique(posterior.scale, return_inverse=True)
     scale = scales[np.argmax(np.bincount(index, posterior.weight))]
     is_there = posterior.scale == scale
@@ -109,10 +104,10 @@ def pseudolikelihood_estimate(
 
 
 def log_pseudolikelihood(
-    support: NDArray[np.float64],
+    support: Floats,
     labels: NDArray[np.int64],
-    external_field: NDArray[np.float64],
-    multiplicities: NDArray[np.float64] | None = None,
+    external_field: Floats,
+    multiplicities: Floats | None = None,
 ) -> LogLikelihood:
     r"""Make the log pseudolikelihood of beta at one scale from the support, shape (n, G).
 
@@ -146,7 +141,7 @@ class _AboveZero:
 
     prior: Any
 
-    def logpdf(self, betas: NDArray[np.float64]) -> NDArray[np.float64]:
+    def logpdf(self, betas: Floats) -> Floats:
         return np.where(betas > 0.0, self.prior.logpdf(betas) - self.prior.logsf(0.0), -np.inf)
 
     def ppf(self, q: float) -> float:
@@ -154,13 +149,8 @@ class _AboveZero:
         return max(float(self.prior.isf((1.0 - q) * self.prior.sf(0.0))), 0.0)
 
 
-def _integrate(
-    family: FieldFamily,
-    labels: NDArray[np.int64],
-    priors: Priors,
-    external_field: ArrayLike | None,
-    density: float = 1.0,
-) -> Posterior:
+def _integrate(target: Target, external_field: ArrayLike | None, density: float = 1.0) -> Posterior:
+    family, labels, priors = target.family, target.labels, target.priors
     alpha = check_external_field(external_field, family.n_classes)
     known: dict[float, Row] = {}
 
@@ -183,6 +173,6 @@ def _integrate(
     for stage_density in (_FIRST_DENSITY, density):  # the first shows where to put the second
         totals = row_totals(rule, rows)
         finer = final_rule(family, priors, rule, totals, stage_density)
-        outside += mass_outside(rule, totals, finer)
+        outside += rule.mass_outside(totals, *finer.scales[[0, -1]])
         rule, rows = finer, integrate(finer)
     return assemble(family, rule, rows, outside)

@@ -6,6 +6,7 @@ groups of chains visit them forward and backward (`draw_pool`), and all draws to
 (`reweight`: MBAR with Stein control variates and bond estimates), with errors.
 """
 
+from nearfield.log_partition.agreements import AgreementTable
 from nearfield.log_partition.curve import log_partition_curve
 from nearfield.log_partition.estimate import (
     Estimates,
@@ -16,7 +17,7 @@ from nearfield.log_partition.estimate import (
 )
 from nearfield.log_partition.gaps import RoughCurve, curve_between
 from nearfield.log_partition.interpolant import LogPartition, cubic
-from nearfield.log_partition.pool import N_GROUPS, AgreementTable, Pool, draw_pool
+from nearfield.log_partition.pool import N_GROUPS, Pool, draw_pool
 from nearfield.log_partition.scan import log_z_at_zero, scan_curve
 from nearfield.log_partition.states import (
     StateBuilder,

@@ -1,16 +1,22 @@
 """Agreements of many labelings at many scales: sums over pairs of points, all scales at once."""
 
+from collections.abc import Callable
 from typing import NamedTuple, Self
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from nearfield._compile import compiled
 from nearfield.field import LabelField
-from nearfield.log_partition.chains import pair_couplings
+from nearfield.log_partition.chains import stack_couplings
+
+Floats = NDArray[np.float64]
 
 _NEGLIGIBLE = 1e-12  # of the largest eigenvalue; leaves errors of about 1e-5 in an agreement
 _N_AT_ONCE = 1024  # pairs: enough for a fast product, and few enough for the cache
+_MANY = 512  # labelings, whose agreements are worth a task of their own
+_N_PARTS = 8  # at most
 
 
 class PairTable(NamedTuple):
@@ -22,17 +28,19 @@ class PairTable(NamedTuple):
     firsts: NDArray[np.int32]  # shape (P,), of the two points of each pair
     seconds: NDArray[np.int32]  # shape (P,)
     entries: NDArray[np.float32]  # shape (P, Q); half the memory, and 1e-5 of an agreement
-    basis: NDArray[np.float64]  # shape (Q, R)
+    basis: Floats  # shape (Q, R)
 
     @classmethod
     def from_fields(cls, fields: list[LabelField]) -> Self:
         """Make the table of fields of the same points."""
-        firsts, seconds, couplings = pair_couplings(fields)
+        _, bonds, couplings = stack_couplings(fields)
         values, vectors = np.linalg.eigh(couplings @ couplings.T)
         basis = vectors[:, values > _NEGLIGIBLE * values[-1]].T
-        return cls(firsts, seconds, (couplings.T @ basis.T).astype(np.float32), basis)
+        entries = (couplings.T @ basis.T).astype(np.float32)
+        firsts, seconds = np.ascontiguousarray(bonds.T)
+        return cls(firsts, seconds, entries, basis)
 
-    def agreements(self, labelings: NDArray[np.int8]) -> NDArray[np.float64]:
+    def agreements(self, labelings: NDArray[np.int8]) -> Floats:
         r"""Compute the agreements of labelings, shape (M, n), at all scales, shape (M, R).
 
         .. math:: S_r(y) = \sum_{i<j} c^{(r)}_{ij} 1[y_i = y_j]
@@ -47,6 +55,35 @@ class PairTable(NamedTuple):
             fill_agreed(by_point, self.firsts[part], self.seconds[part], is_agreed)
             sums += entries.T @ is_agreed
         return sums.T @ self.basis
+
+
+class AgreementTable:
+    """Agreements of a growing pool at a growing set of scales; nothing is computed twice."""
+
+    def __init__(self, field_at: Callable[[float], LabelField], n_jobs: int | None) -> None:
+        self.field_at, self.n_jobs = field_at, n_jobs
+        self.scales = np.empty(0)
+        self.values = np.empty((0, 0))
+
+    def at(self, labelings: NDArray[np.integer], scales: Floats) -> Floats:
+        """Return the agreements of all labelings, shape (M, R); those known come first."""
+        wanted, column = np.unique(scales, return_inverse=True)
+        values = np.empty((len(labelings), len(wanted)))
+        known = np.isin(wanted, self.scales)
+        n_known = len(self.values)
+        values[:n_known, known] = self.values[:, np.searchsorted(self.scales, wanted[known])]
+        values[:n_known, ~known] = self._compute(labelings[:n_known], wanted[~known])
+        values[n_known:] = self._compute(labelings[n_known:], wanted)
+        self.scales, self.values = wanted, values
+        return values[:, column]
+
+    def _compute(self, labelings: NDArray[np.integer], scales: Floats) -> Floats:
+        if len(labelings) == 0 or len(scales) == 0:
+            return np.empty((len(labelings), len(scales)))
+        pairs = PairTable.from_fields([self.field_at(scale) for scale in scales])
+        with Parallel(n_jobs=self.n_jobs, prefer="threads") as parallel:
+            parts = np.array_split(labelings, min(_N_PARTS, 1 + len(labelings) // _MANY))
+            return np.concatenate(parallel(delayed(pairs.agreements)(part) for part in parts))
 
 
 @compiled

@@ -38,8 +38,8 @@ _LEAST_MEAN = 1e-100
 class BarEstimates(NamedTuple):
     """Log z of states, each from the bonds drawn there and from nothing else."""
 
-    log_z: NDArray[np.float64]  # shape (1 + groups, K), of all draws and without each group
-    variance: NDArray[np.float64]  # shape (K,), of one draw; infinite where log z is not known
+    log_z: Floats  # shape (1 + groups, K), of all draws and without each group
+    variance: Floats  # shape (K,), of one draw; infinite where log z is not known
 
     @property
     def is_known(self) -> NDArray[np.bool_]:
@@ -51,24 +51,9 @@ class BarEstimates(NamedTuple):
         return self._replace(log_z=np.concatenate([self.log_z, *[self.log_z[:1]] * n]))
 
 
-def conditional_and_free_bonds(
-    stack: FieldStack,
-    row: int,
-    beta: float,
-    labelings: NDArray[np.integer],
-    keys: tuple[np.uint64, np.uint64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Draw bonds given each labeling, and as many independent ones; return u of both."""
-    conditional, free = (
-        cluster_log_weights(stack, row, beta, labels, key)
-        for labels, key in zip((labelings, np.zeros_like(labelings)), keys, strict=True)
-    )
-    return conditional, free
-
-
 def cluster_log_weights(
     stack: FieldStack, row: int, beta: float, labelings: NDArray[np.integer], key: np.uint64
-) -> NDArray[np.float64]:
+) -> Floats:
     """Draw the bonds of points that agree and return u, for each labeling; beta > 0.
 
     Parameters
@@ -142,9 +127,9 @@ def fill_cluster_log_weights(
 def bar_estimates(
     states: NDArray[np.int64],
     groups: NDArray[np.int64],
-    conditional: NDArray[np.float64],
-    free: NDArray[np.float64],
-    log_highest: NDArray[np.float64],
+    conditional: Floats,
+    free: Floats,
+    log_highest: Floats,
     n_groups: int,
 ) -> BarEstimates:
     r"""Estimate log z of states relative to independent bonds.
@@ -181,9 +166,7 @@ def bar_estimates(
     return BarEstimates(log_z, variance)
 
 
-def _best_constant(
-    conditional: NDArray[np.float64], free: NDArray[np.float64]
-) -> tuple[float, Floats, Floats]:
+def _best_constant(conditional: Floats, free: Floats) -> tuple[float, Floats, Floats]:
     """Find c, and the two terms there."""
     c = float(free.mean())
     for _ in range(_MAX_ITERATIONS):
@@ -196,5 +179,5 @@ def _best_constant(
     return c, *terms
 
 
-def _n_effective(terms: NDArray[np.float64]) -> float:
+def _n_effective(terms: Floats) -> float:
     return float(terms.sum() ** 2 / max((terms**2).sum(), 1e-300))

@@ -43,15 +43,15 @@ class FieldStack(NamedTuple):
     """Fields of the same points at several scales, as the kernels take them."""
 
     coupling: Coupling  # shape (R, n, n); of sparse fields (R, nnz) with the indices of a CSR array
-    total_coupling: NDArray[np.float64]  # shape (R, n)
-    bond_couplings: NDArray[np.float64]  # shape (R, P): of all pairs, ascending
-    cumulative_couplings: NDArray[np.float64]  # shape (R, P)
+    total_coupling: Floats  # shape (R, n)
+    bond_couplings: Floats  # shape (R, P): of all pairs, ascending
+    cumulative_couplings: Floats  # shape (R, P)
     begins: NDArray[np.int32]  # shape (R, L): an index of the cumulative couplings
     bonds: NDArray[np.int32]  # shape (R, P, 2): the points of each pair
-    external_field: NDArray[np.float64]  # shape (G,)
+    external_field: Floats  # shape (G,)
 
     @property
-    def largest_agreements(self) -> NDArray[np.float64]:
+    def largest_agreements(self) -> Floats:
         """The agreement of labels that are all the same, shape (R,)."""
         return 0.5 * self.total_coupling.sum(axis=1)
 
@@ -59,24 +59,24 @@ class FieldStack(NamedTuple):
 class Schedule(NamedTuple):
     """States in the order in which a chain visits them; a draw is recorded at each visit."""
 
-    betas: NDArray[np.float64]  # shape (T,)
-    rows: NDArray[np.int64]  # shape (T,): of the stack
-    stiffness: NDArray[np.float64]  # shape (T,): kappa
-    centres: NDArray[np.float64]  # shape (T,): s
-    n_sweeps: NDArray[np.int64]  # shape (T,)
+    betas: Floats  # shape (T,)
+    rows: Ints  # shape (T,): of the stack
+    stiffness: Floats  # shape (T,): kappa
+    centres: Floats  # shape (T,): s
+    n_sweeps: Ints  # shape (T,)
 
 
 class Draws(NamedTuple):
     """What chains recorded at each visit."""
 
     labels: NDArray[np.integer]  # shape (C, T, n)
-    agreements: NDArray[np.float64]  # shape (C, T): at the scale of the state
-    steins: NDArray[np.float64]  # shape (C, T, 2): zero in expectation, see `fill_stein`
+    agreements: Floats  # shape (C, T): at the scale of the state
+    steins: Floats  # shape (C, T, 2): zero in expectation, see `fill_stein`
 
 
 def stack_fields(fields: list[LabelField]) -> FieldStack:
     """Prepare fields for the kernels: sparse if all of them are, else dense."""
-    coupling, bonds, unsorted = _stack_couplings(fields)
+    coupling, bonds, unsorted = stack_couplings(fields)
     order = np.argsort(unsorted, axis=1)
     bond_couplings = np.take_along_axis(unsorted, order, axis=1)
     cumulative = np.cumsum(bond_couplings, axis=1)
@@ -91,17 +91,11 @@ def stack_fields(fields: list[LabelField]) -> FieldStack:
     )
 
 
-def pair_couplings(
-    fields: list[LabelField],
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-    """Return the two points of all pairs, shape (P,), and their couplings, shape (R, P)."""
-    _, bonds, couplings = _stack_couplings(fields)
-    firsts, seconds = np.ascontiguousarray(bonds.T)
-    return firsts, seconds, couplings
+def stack_couplings(fields: list[LabelField]) -> tuple[Any, NDArray[np.int32], Any]:
+    """Stack the couplings; list all pairs, of sparse fields those that are coupled anywhere.
 
-
-def _stack_couplings(fields: list[LabelField]) -> tuple[Any, NDArray[np.int32], Any]:
-    """Stack the couplings; list all pairs, of sparse fields those that are coupled anywhere."""
+    Returns the stack, the two points of each pair, shape (P, 2), and their couplings, (R, P).
+    """
     if all(field.is_sparse for field in fields):
         coupling, bonds = _aligned_sparse([field.coupling for field in fields])
         is_lower = bonds[:, 0] > bonds[:, 1]

@@ -1,8 +1,6 @@
 """Log z of one field along beta, from its known value at zero."""
 
 import warnings
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,44 +20,16 @@ from nearfield.log_partition.states import StateBuilder, States, place_states
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class CurveSettings:
-    """How many draws a curve takes.
-
-    Attributes
-    ----------
-    n_rough, n_first : int
-        Draws at each visit of a state: to place states anew, and then at least.
-    max_draws : int
-        In all, which take a minute at some hundred points.
-    spacing, knot_spacing : float
-        Of states and of the betas that describe the curve, in thermodynamic length; those of
-        `PathSampling`.
-    largest_growth : float
-        Of the number of draws from one round to the next: the first error is rough.
-    min_effective : float
-        Effective draws for an error to be trusted.
-    """
-
-    n_rough: int = 2
-    n_first: int = 8
-    max_draws: int = 400_000
-    spacing: float = 1.2
-    knot_spacing: float = 0.8
-    largest_growth: float = 4.0
-    min_effective: float = 100.0
-
-
-DEFAULTS = CurveSettings()
+_N_ROUGH, _N_FIRST = 2, 8  # draws at each visit of a state: to place states anew, and at least
+_MAX_DRAWS = 400_000  # in all, which take a minute at some hundred points
+_SPACING, _KNOT_SPACING = 1.2, 0.8  # in thermodynamic length; those of `PathSampling`
+_LARGEST_GROWTH = 4.0  # of the number of draws in a round: the first error is rough
+_MIN_EFFECTIVE = 100.0  # draws, for an error to be trusted
 
 
 def log_partition_curve(
-    rng: Rng,
-    field: LabelField,
-    betas: ArrayLike,
-    *,
-    target_error: float = 0.03,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    rng: Rng, field: LabelField, betas: ArrayLike, *, target_error: float = 0.03
+) -> tuple[Floats, Floats]:
     r"""Estimate log z at each beta, with a standard error.
 
     .. math:: \log z(\beta) = \log z(0) + \int_0^\beta E[S] \, d\beta'
@@ -112,28 +82,11 @@ def log_partition_curve(
     return log_z, error
 
 
-class OneField(NamedTuple):
-    """The same field at every scale."""
-
-    field: LabelField
-
-    def at(self, scale: float) -> LabelField:
-        """Return the field."""
-        return self.field
-
-
 class _CurveSampler:
     """Draws at states along beta, until log z at given betas is known well enough."""
 
-    def __init__(
-        self,
-        rng: np.random.Generator,
-        field: LabelField,
-        betas: NDArray[np.float64],
-        settings: CurveSettings = DEFAULTS,
-    ) -> None:
-        self.settings = settings
-        self.rng, self.betas, self.family = rng, betas, OneField(field)
+    def __init__(self, rng: np.random.Generator, field: LabelField, betas: Floats) -> None:
+        self.rng, self.field, self.betas = rng, field, betas
         self.low, self.high = min(betas.min(), 0.0), max(betas.max(), 0.0)
         self.log_z_at_zero, *_ = moments_at_zero(field)
         self.rough = scan_curve(rng, field, self.low, self.high)
@@ -141,23 +94,23 @@ class _CurveSampler:
 
     def run(self, target_error: float) -> Estimates:
         """Sample with states placed by a scan, then placed anew, then more at these."""
-        settings = self.settings
-        agreements, reweighting = self._reweight(self._draw(self._states(), settings.n_rough))
-        self.rough = self._improved(reweighting, agreements)
+        pool = self._draw(self._states(), _N_ROUGH)
+        reweighting = self._reweight(pool)
+        self.rough = self._improved(reweighting, pool)
         self.bonds_from = 0.8 * reweighting.bonds_from
         states = self._states()
-        pool, n_visit = self._draw(states, settings.n_first), settings.n_first
+        pool, n_visit = self._draw(states, _N_FIRST), _N_FIRST
         while True:
-            agreements, reweighting = self._reweight(pool)
+            reweighting = self._reweight(pool)
             self.is_crossed = self.rough.is_crossed and reweighting.is_connected
-            estimates = reweighting.at(self.betas, agreements)
+            estimates = reweighting.at(self.betas, pool.agreements)
             worst = float(standard_error(estimates.log_z).max())
-            is_covered = estimates.n_effective.min() >= settings.min_effective
+            is_covered = estimates.n_effective.min() >= _MIN_EFFECTIVE
             is_known = is_covered and reweighting.is_connected and worst <= target_error
-            n_left = settings.max_draws - len(pool.states)
+            n_left = _MAX_DRAWS - len(pool.states)
             if is_known or n_left <= 0:
                 return estimates
-            growth = np.clip((1.1 * worst / target_error) ** 2, 1.5, settings.largest_growth)
+            growth = np.clip((1.1 * worst / target_error) ** 2, 1.5, _LARGEST_GROWTH)
             n_most = max(n_left * n_visit // len(pool.states), 1)
             n_more = min(int(np.ceil((growth - 1.0) * n_visit)), n_most)
             pool = pool.extended(self._draw(states, n_more))
@@ -167,9 +120,7 @@ class _CurveSampler:
         builder = StateBuilder()
         for sign, end in ((1, self.high), (-1, self.low)):
             if end != 0.0:
-                placed = place_states(
-                    self.rough, min(end, 0.0), max(end, 0.0), self.settings.spacing
-                )
+                placed = place_states(self.rough, min(end, 0.0), max(end, 0.0), _SPACING)
                 is_new = (placed.betas != 0.0) | (placed.stiffness > 0.0)
                 kept = placed.part(np.flatnonzero(is_new)[::sign])
                 builder.schedule([0, *builder.add(0, kept)])
@@ -179,17 +130,18 @@ class _CurveSampler:
 
     def _draw(self, states: States, n_draws: int) -> Pool:
         counts = np.full(len(states.betas), n_draws)
-        return draw_pool(self.rng, self.family, np.ones(1), states, counts, self.bonds_from, None)
+        return draw_pool(
+            self.rng, lambda _: self.field, np.ones(1), states, counts, self.bonds_from, None
+        )
 
-    def _reweight(self, pool: Pool) -> tuple[NDArray[np.float64], Reweighting]:
+    def _reweight(self, pool: Pool) -> Reweighting:
         shape = len(pool.states), len(pool.betas)
         agreements = np.broadcast_to(pool.agreements[:, None], shape)
-        return pool.agreements, reweight(pool, agreements, self.log_z_at_zero)
+        return reweight(pool, agreements, self.log_z_at_zero)
 
-    def _improved(self, reweighting: Reweighting, agreements: NDArray[np.float64]) -> RoughCurve:
-        spacing = self.settings.knot_spacing
-        knots = self.rough.log_partition.evenly(self.low, self.high, spacing, n_least=3)
-        estimates = reweighting.at(knots, agreements)
+    def _improved(self, reweighting: Reweighting, pool: Pool) -> RoughCurve:
+        knots = self.rough.log_partition.evenly(self.low, self.high, _KNOT_SPACING, n_least=3)
+        estimates = reweighting.at(knots, pool.agreements)
         curve = LogPartition(knots, estimates.log_z[0], estimates.slopes[0])
         return self.rough._replace(log_partition=curve)
 
@@ -208,7 +160,7 @@ def _warn_if_short(
     """
     log_same = logsumexp(field.n_points * field.external_field)
     least = log_same + betas * 0.5 * float(field.total_coupling.sum())
-    is_short = (n_effective < DEFAULTS.min_effective) | (log_z + 3.0 * error < least)
+    is_short = (n_effective < _MIN_EFFECTIVE) | (log_z + 3.0 * error < least)
     if is_short.any():
         warnings.warn(
             f"The chains did not reach the agreements of beta={betas[is_short][0]:g}: log z there "

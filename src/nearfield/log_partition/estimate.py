@@ -12,6 +12,8 @@ from nearfield.log_partition.pool import N_GROUPS, Pool
 from nearfield.log_partition.reweighting import fill_weights
 from nearfield.log_partition.stein import regression_weights
 
+Floats = NDArray[np.float64]
+
 N_ESTIMATES = 1 + N_GROUPS + 2
 """From all draws, without each group, and from the forward and the backward visits alone."""
 
@@ -24,9 +26,9 @@ _LEAST_WIDTH = 0.3  # of a restraint
 class Estimates(NamedTuple):
     """Log z and E[S] at some betas, estimated from N_ESTIMATES parts of the draws."""
 
-    log_z: NDArray[np.float64]  # shape (N_ESTIMATES, B)
-    slopes: NDArray[np.float64]  # of the same shape
-    n_effective: NDArray[np.float64]  # shape (B,): effective number of draws
+    log_z: Floats  # shape (N_ESTIMATES, B)
+    slopes: Floats  # of the same shape
+    n_effective: Floats  # shape (B,): effective number of draws
 
     def at_least(self, rough: "Estimates", enough: float) -> "Estimates":
         """Take rough estimates where they are larger and fewer than `enough` draws are effective.
@@ -45,13 +47,13 @@ class Estimates(NamedTuple):
 class Reweighting(NamedTuple):
     """Draws with what turns them into draws at any state: their weights and mixture densities."""
 
-    log_density: NDArray[np.float64]  # shape (M,)
-    columns: NDArray[np.float64]  # shape (M, N_ESTIMATES)
+    log_density: Floats  # shape (M,)
+    columns: Floats  # shape (M, N_ESTIMATES)
     draws: NDArray[np.int64]  # shape (M,): those of the pool that are used
     bonds_from: float  # the lowest beta with a BAR estimate; infinite for none
     is_connected: bool  # False where neighbouring states hardly overlap: no error can be trusted
 
-    def at(self, betas: NDArray[np.float64], agreements: NDArray[np.float64]) -> Estimates:
+    def at(self, betas: Floats, agreements: Floats) -> Estimates:
         """Estimate log z and E[S] at betas, from the agreements of the whole pool at the scale."""
         agreements = agreements[self.draws]
         terms = np.empty((len(betas), len(agreements)))
@@ -65,7 +67,7 @@ class Reweighting(NamedTuple):
         return Estimates(log_z.T, (moments / sums).T, n_effective)
 
 
-def reweight(pool: Pool, agreements: NDArray[np.float64], log_z_at_zero: float) -> Reweighting:
+def reweight(pool: Pool, agreements: Floats, log_z_at_zero: float) -> Reweighting:
     """Solve for log z of all states of a pool.
 
     Restrained states whose draws contradict those of all others are left out: their restraint is
@@ -102,10 +104,7 @@ def reweight(pool: Pool, agreements: NDArray[np.float64], log_z_at_zero: float) 
 
 
 def _contradicts_others(
-    pool: Pool,
-    agreements: NDArray[np.float64],
-    log_potentials: NDArray[np.float64],
-    log_density: NDArray[np.float64],
+    pool: Pool, agreements: Floats, log_potentials: Floats, log_density: Floats
 ) -> NDArray[np.bool_]:
     """Tell which restrained states drew other agreements than reweighting gives them, shape (K,).
 
@@ -128,16 +127,14 @@ def _contradicts_others(
     return contradicts
 
 
-def _moments(
-    weights: NDArray[np.float64], values: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _moments(weights: Floats, values: Floats) -> tuple[Floats, Floats]:
     """Mean and variance of each column."""
     totals = weights.sum(axis=0)
     means = (weights * values).sum(axis=0) / totals
     return means, (weights * (values - means) ** 2).sum(axis=0) / totals
 
 
-def _weights_of_parts(pool: Pool, n_states: int) -> NDArray[np.float64]:
+def _weights_of_parts(pool: Pool, n_states: int) -> Floats:
     """Weigh the draws in each of N_ESTIMATES parts of them, shape (M, N_ESTIMATES)."""
     weights = regression_weights(pool.states, pool.groups, pool.steins, n_states)
     directions = regression_weights(
@@ -147,11 +144,8 @@ def _weights_of_parts(pool: Pool, n_states: int) -> NDArray[np.float64]:
 
 
 def _log_z_from_nearest(
-    pool: Pool,
-    log_potentials: NDArray[np.float64],
-    counts: NDArray[np.float64],
-    log_z_at_zero: float,
-) -> NDArray[np.float64]:
+    pool: Pool, log_potentials: Floats, counts: Floats, log_z_at_zero: float
+) -> Floats:
     r"""Guess log z of each state from the nearest one that is known.
 
     .. math:: \log z_b - \log z_a \approx \tfrac12 \big(E_a + E_b\big)[\log q_b - \log q_a]
@@ -172,12 +166,12 @@ def _log_z_from_nearest(
     return log_z
 
 
-def jackknife_error(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def jackknife_error(values: Floats) -> Floats:
     """Return the standard error of estimates, shape (N_ESTIMATES, ...), over groups."""
     return np.sqrt(N_GROUPS - 1.0) * values[1 : 1 + N_GROUPS].std(axis=0)
 
 
-def standard_error(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def standard_error(values: Floats) -> Floats:
     """Return the standard error of estimates, shape (N_ESTIMATES, ...).
 
     The jackknife over independent groups, or half of the difference between forward and backward

@@ -15,9 +15,11 @@ from nearfield.log_partition.interpolant import (
     merge_branches,
     strictly_ascending,
 )
-from nearfield.log_partition.scan_settings import ScanSettings
 
 Floats = NDArray[np.float64]
+
+_LOWEST_BARRIER = 0.45  # in nats: chains cross lower ones; from 0.2 to 0.8 errors are the same
+_FEW_POINTS = 3  # between two crossings that belong to one transition
 
 
 class Gap(NamedTuple):
@@ -26,14 +28,14 @@ class Gap(NamedTuple):
     Each state is restrained to its mean agreement, which rises from state to state.
     """
 
-    betas: NDArray[np.float64]  # shape (J,): d log g / dS, not monotone
-    log_z: NDArray[np.float64]  # shape (J,): of the branch
-    agreements: NDArray[np.float64]  # shape (J,)
-    stiffness: NDArray[np.float64]  # shape (J,)
+    betas: Floats  # shape (J,): d log g / dS, not monotone
+    log_z: Floats  # shape (J,): of the branch
+    agreements: Floats  # shape (J,)
+    stiffness: Floats  # shape (J,)
     low: float  # the betas between which both phases are stable or metastable
     high: float
 
-    def log_shares(self, betas: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_shares(self, betas: Floats) -> Floats:
         """Log probability of the agreement of each state, roughly, where it is largest, (J,).
 
         Relative to that of the most probable state at each beta, so that one counts at each.
@@ -62,11 +64,7 @@ class ScanPoint(NamedTuple):
 
 
 def assemble(
-    up: list[ScanPoint],
-    down: list[ScanPoint],
-    crossings: list[tuple[int, int]],
-    narrowest: float,
-    settings: ScanSettings,
+    up: list[ScanPoint], down: list[ScanPoint], crossings: list[tuple[int, int]], narrowest: float
 ) -> RoughCurve:
     """Make the curve and its gaps from the points of both sides.
 
@@ -78,11 +76,10 @@ def assemble(
         Of `up`: the first point through a transition, and the one after the last.
     narrowest : float
         The least width of a restraint.
-    settings : ScanSettings
     """
     betas, _, means, spreads, stiffness = np.array(up).T
     means = np.maximum.accumulate(means)
-    turns = [_backbend(betas, first - 1, after) for first, after in _joined(crossings, settings)]
+    turns = [_backbend(betas, first - 1, after) for first, after in _joined(crossings)]
     log_z = up[0].log_z + np.concatenate(
         [[0.0], np.cumsum(0.5 * np.diff(betas) * (means[1:] + means[:-1]))]
     )
@@ -95,7 +92,7 @@ def assemble(
     below = np.array(down[:0:-1]).reshape(-1, 5)[:, :3].T
     branches[0] = LogPartition(*np.concatenate([below, np.array(branches[0])], axis=1))
     branches = [strictly_ascending(branch) for branch in branches]
-    part = _metastable_part(betas, means, turns, branches, settings)
+    part = _metastable_part(betas, means, turns, branches)
     gap = None
     if part is not None:
         widths = _widths(stiffness[part], np.maximum(spreads[part], narrowest))
@@ -103,7 +100,7 @@ def assemble(
     return RoughCurve(merge_branches(branches), gap)
 
 
-def _widths(stiffness: NDArray[np.float64], spreads: NDArray[np.float64]) -> NDArray[np.float64]:
+def _widths(stiffness: Floats, spreads: Floats) -> Floats:
     """Return kappa**-0.5 of the points of a gap: of those without a restraint their spread.
 
     Chains that jumped half-way have a spread that is none of a phase, and labels that are all the
@@ -129,18 +126,14 @@ def _evenly_restrained(betas: Floats, log_z: Floats, means: Floats, widths: Floa
 
 
 def _metastable_part(
-    betas: Floats,
-    means: Floats,
-    turns: list[tuple[int, int]],
-    branches: list[LogPartition],
-    settings: ScanSettings,
+    betas: Floats, means: Floats, turns: list[tuple[int, int]], branches: list[LogPartition]
 ) -> slice | None:
     """Return the points between the lowest beta of order and the highest of disorder, or None."""
     barriers = []
     for (highest, lowest), pair in zip(turns, pairwise(branches), strict=True):
         excess = betas[highest : lowest + 1] - equal_weights(*pair)
         steps = 0.5 * np.diff(means[highest : lowest + 1]) * (excess[1:] + excess[:-1])
-        if np.cumsum(steps).max(initial=0.0) > settings.lowest_barrier:
+        if np.cumsum(steps).max(initial=0.0) > _LOWEST_BARRIER:
             barriers.append((highest, lowest))
     if not barriers:
         return None
@@ -151,17 +144,17 @@ def _metastable_part(
     return slice(before[-1] if len(before) else 0, after[0] + 1 if len(after) else len(betas))
 
 
-def _joined(crossings: list[tuple[int, int]], settings: ScanSettings) -> list[tuple[int, int]]:
+def _joined(crossings: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Join crossings that follow each other with a few points between them."""
     joined: list[tuple[int, int]] = []
     for first, after in crossings:
-        if joined and first <= joined[-1][1] + settings.few_points:
+        if joined and first <= joined[-1][1] + _FEW_POINTS:
             first, _ = joined.pop()
         joined.append((first, after))
     return joined
 
 
-def _backbend(betas: NDArray[np.float64], first: int, after: int) -> tuple[int, int]:
+def _backbend(betas: Floats, first: int, after: int) -> tuple[int, int]:
     """Find where beta is largest before it falls most, and where it is smallest after that.
 
     Smooths `betas` there, in place: rising, falling, rising.
@@ -206,6 +199,6 @@ def _gap_between(first: Gap, second: Gap, share: float) -> Gap:
     return Gap(betas, log_z, agreements, nearest.stiffness, inner.min(), inner.max())
 
 
-def _part_of_way(gap: Gap) -> NDArray[np.float64]:
+def _part_of_way(gap: Gap) -> Floats:
     start, end = gap.agreements[[0, -1]]
     return (gap.agreements - start) / (end - start)

@@ -17,11 +17,11 @@ class LogPartition(NamedTuple):
     Log z is convex, so that a straight continuation is never above it.
     """
 
-    betas: NDArray[np.float64]
-    log_z: NDArray[np.float64]
-    slopes: NDArray[np.float64]
+    betas: Floats
+    log_z: Floats
+    slopes: Floats
 
-    def __call__(self, betas: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, betas: Floats) -> Floats:
         """Evaluate log z."""
         knots = self.betas
         inside = np.minimum(np.maximum(betas, knots[0]), knots[-1])  # clip() takes thrice as long
@@ -56,7 +56,7 @@ class LogPartition(NamedTuple):
 
     def evenly(
         self, low: float, high: float, spacing: float, *, frozen: float = 0.3, n_least: int = 2
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         r"""Place betas from one to another, about so far apart in what one draw can tell.
 
         .. math:: \int \mathrm{sd}(S) \, d\beta \approx \sum \sqrt{\Delta E[S]\, \Delta\beta}

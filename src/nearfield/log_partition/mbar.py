@@ -40,13 +40,13 @@ class Mixture:
     Made by `make_mixture`; `solve` finds log z.
     """
 
-    ratios: NDArray[np.float64]  # shape (M, K): N_k q_k(y_m) / (z_k exp(offset_m)), z as guessed
-    counts: NDArray[np.float64]  # shape (K,)
-    offsets: NDArray[np.float64]  # shape (M,)
-    guess: NDArray[np.float64]  # shape (K,)
+    ratios: Floats  # shape (M, K): N_k q_k(y_m) / (z_k exp(offset_m)), z as guessed
+    counts: Floats  # shape (K,)
+    offsets: Floats  # shape (M,)
+    guess: Floats  # shape (K,)
     some: NDArray[np.int64]  # draws that are enough for a rough answer
 
-    def solve(self, weights: NDArray[np.float64], bar: BarEstimates | None = None) -> "Solution":
+    def solve(self, weights: Floats, bar: BarEstimates | None = None) -> "Solution":
         r"""Find log z of all states, for each column of weights of the draws, shape (M, C).
 
         Newton's method on the convex :math:`\sum_m \log D_m + \sum_k N_k \log z_k` of some of the
@@ -100,7 +100,7 @@ class Mixture:
         independent_error = self._independent_error(shifts[:, 0])
         return Solution(shifts, log_densities, independent_error, is_found)
 
-    def _independent_error(self, shift: NDArray[np.float64]) -> float:
+    def _independent_error(self, shift: Floats) -> float:
         """Return the largest standard error of log z that independent draws would have.
 
         It is large where neighbouring states hardly overlap, which no jackknife shows.
@@ -110,7 +110,7 @@ class Mixture:
         variances = np.diag(np.linalg.inv(_hessian(totals, products))) if len(shift) > 1 else 0.0
         return float(np.sqrt(np.max(variances) * len(ratios) / len(self.ratios)))
 
-    def _first_shift(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _first_shift(self, weights: Floats) -> Floats:
         """Solve for some of the draws, from anywhere."""
         ratios, weights = self.ratios[self.some], weights[self.some]
         counts = self.counts * (weights.sum() / self.counts.sum())
@@ -138,12 +138,10 @@ class _Penalty(NamedTuple):
     known state's count balances the sum.
     """
 
-    strengths: NDArray[np.float64]  # shape (K,): N_k / v_k, or zero
-    targets: NDArray[np.float64]  # shape (K, C): a_k, from the guess of log z
+    strengths: Floats  # shape (K,): N_k / v_k, or zero
+    targets: Floats  # shape (K, C): a_k, from the guess of log z
 
-    def counts(
-        self, counts: NDArray[np.float64], shifts: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def counts(self, counts: Floats, shifts: Floats) -> Floats:
         """Return lambda for each column of shifts, shape (K, C), bounded below."""
         counted = counts[:, None] + self.strengths[:, None] * (shifts - self.targets)
         counted[0] += counts.sum() - counted.sum(axis=0)
@@ -175,8 +173,8 @@ def _no_penalty(n_states: int) -> _Penalty:
 class Solution(NamedTuple):
     """Log z of all states, as how far it is from the guess, and what follows for the draws."""
 
-    shifts: NDArray[np.float64]  # shape (K, C); zero for the first state
-    log_densities: NDArray[np.float64]  # shape (M, C): log D of every draw
+    shifts: Floats  # shape (K, C); zero for the first state
+    log_densities: Floats  # shape (M, C): log D of every draw
     independent_error: float  # of log z, if all draws were independent
     is_found: bool  # False if log z still moved when the steps ran out
 
@@ -213,9 +211,7 @@ def _objective(ratios: Floats, counts: Floats, weights: Floats, shift: Floats) -
     return float(weights @ np.log(ratios @ np.exp(-shift)) + counts @ shift)
 
 
-def make_mixture(
-    log_potentials: NDArray[np.float64], states: NDArray[np.int64], guess: NDArray[np.float64]
-) -> Mixture:
+def make_mixture(log_potentials: Floats, states: NDArray[np.int64], guess: Floats) -> Mixture:
     """Prepare the mixture.
 
     Parameters

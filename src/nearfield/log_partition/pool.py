@@ -1,15 +1,14 @@
 """The pool of draws: labelings drawn at thermodynamic states, as their agreements at all scales."""
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from nearfield.field import LabelField
-from nearfield.log_partition.agreements import PairTable
-from nearfield.log_partition.bonds import conditional_and_free_bonds
+from nearfield.log_partition.bonds import cluster_log_weights
 from nearfield.log_partition.chains import FieldStack, Schedule, run_chains, stack_fields
 from nearfield.log_partition.scan import labels_at_zero
 from nearfield.log_partition.states import States
@@ -21,54 +20,29 @@ N_GROUPS = 8
 """Independent groups of draws, each left out in turn for the error."""
 
 
-@dataclass(frozen=True)
-class DrawSettings:
-    """Sweeps of the chains, and where bonds are drawn.
-
-    Attributes
-    ----------
-    n_sweeps : int
-        Between two draws, each a cluster move and a Gibbs sweep.
-    n_settling, n_restrained_settling : int
-        Sweeps more when a chain comes to another state, and more still to a restrained one, which
-        relaxes more slowly. What is left shows as a difference between forward and backward.
-    least_bonded : float
-        Beta from which bonds are drawn; those of nearly free fields tell nothing.
-    """
-
-    n_sweeps: int = 2
-    n_settling: int = 1
-    n_restrained_settling: int = 2
-    least_bonded: float = 0.1
-
-
-DEFAULTS = DrawSettings()
-_MANY = 512  # labelings, whose agreements are worth a task of their own
-
-
-class FieldAt(Protocol):
-    """A field at each scale."""
-
-    def at(self, scale: float) -> LabelField:
-        """Return the field at a scale."""
+_N_SWEEPS = 2  # between two draws, each a cluster move and a Gibbs sweep
+# More when a chain comes to another state, and more still to a restrained one, which relaxes more
+# slowly. What is left shows as a difference between forward and backward.
+_N_SETTLING, _N_RESTRAINED_SETTLING = 1, 2
+_LEAST_BONDED = 0.1  # beta from which bonds are drawn; those of nearly free fields tell nothing
 
 
 class Pool(NamedTuple):
     """All draws so far, and the states that they were drawn at; the first is beta = 0."""
 
     labelings: NDArray[np.integer]  # shape (M, n)
-    states: NDArray[np.int64]  # shape (M,): where each was drawn
-    groups: NDArray[np.int64]  # shape (M,)
+    states: Ints  # shape (M,): where each was drawn
+    groups: Ints  # shape (M,)
     is_forward: NDArray[np.bool_]  # shape (M,): on the way from beta = 0
-    agreements: NDArray[np.float64]  # shape (M,): at the scale of the state
-    steins: NDArray[np.float64]  # shape (M, 2): zero in expectation at every state
-    conditional: NDArray[np.float64]  # shape (M,): u of bonds given the labels; nan for none
-    free: NDArray[np.float64]  # shape (M,): u of independent bonds
-    betas: NDArray[np.float64]  # shape (K,), of the states
-    scales: NDArray[np.float64]  # shape (K,)
-    stiffness: NDArray[np.float64]  # shape (K,)
-    centres: NDArray[np.float64]  # shape (K,)
-    log_highest: NDArray[np.float64]  # shape (K,): beta S of labels that are all the same
+    agreements: Floats  # shape (M,): at the scale of the state
+    steins: Floats  # shape (M, 2): zero in expectation at every state
+    conditional: Floats  # shape (M,): u of bonds given the labels; nan for none
+    free: Floats  # shape (M,): u of independent bonds
+    betas: Floats  # shape (K,), of the states
+    scales: Floats  # shape (K,)
+    stiffness: Floats  # shape (K,)
+    centres: Floats  # shape (K,)
+    log_highest: Floats  # shape (K,): beta S of labels that are all the same
 
     def __add__(self, other: "Pool") -> "Pool":  # type: ignore[override]
         """Append draws at other states; beta = 0 is one state for both."""
@@ -93,7 +67,7 @@ class Pool(NamedTuple):
         )
         return part._replace(states=(np.cumsum(~is_out) - 1)[part.states])
 
-    def log_potentials(self, agreements: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_potentials(self, agreements: Floats) -> Floats:
         """Log q of all draws in all states, from agreements at the states' scales, (M, K)."""
         log_q = agreements * self.betas
         restrained = np.flatnonzero(self.stiffness)
@@ -108,13 +82,12 @@ _OF_DRAWS, _OF_STATES = Pool._fields[:8], Pool._fields[8:]
 
 def draw_pool(
     rng: np.random.Generator,
-    family: FieldAt,
-    scales: NDArray[np.float64],
+    field_at: Callable[[float], LabelField],
+    scales: Floats,
     states: States,
-    n_draws: NDArray[np.int64],
+    n_draws: Ints,
     bonds_from: float,
     n_jobs: int | None,
-    settings: DrawSettings = DEFAULTS,
 ) -> Pool:
     """Run a chain for each group and schedule, with so many draws at each visit of a state.
 
@@ -122,7 +95,7 @@ def draw_pool(
     stream a group, so that the draws do not depend on `n_jobs`.
     """
     sampled, row_in_stack = np.unique(states.rows, return_inverse=True)
-    fields = [family.at(scales[row]) for row in sampled]
+    fields = [field_at(scales[row]) for row in sampled]
     stack = stack_fields(fields)
     visits = [np.repeat(visited, n_draws[visited]) for visited in states.schedules]
     schedules = [
@@ -131,7 +104,7 @@ def draw_pool(
             row_in_stack[v],
             states.stiffness[v],
             states.centres[v],
-            _sweeps_at(v, states, settings),
+            _sweeps_at(v, states),
         )
         for v in visits
     ]
@@ -149,7 +122,7 @@ def draw_pool(
     labelings, agreements, steins = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
     each = np.tile(np.concatenate(visits), N_GROUPS)
     is_forward = np.concatenate([np.arange(len(v)) < len(v) // 2 for v in visits])
-    from_beta = max(bonds_from, settings.least_bonded)
+    from_beta = max(bonds_from, _LEAST_BONDED)
     conditional, free = _draw_bonds(
         rng, stack, states, row_in_stack, labelings, each, from_beta, n_jobs
     )
@@ -190,47 +163,17 @@ def _draw_bonds(
     def draw(state: int, keys: NDArray[np.uint64]) -> None:
         here = np.flatnonzero(each == state)
         where = stack, row_in_stack[state], states.betas[state]
-        bonds = conditional_and_free_bonds(*where, labelings[here], tuple(keys))
-        conditional[here], free[here] = bonds
+        given = labelings[here]
+        conditional[here] = cluster_log_weights(*where, given, keys[0])
+        free[here] = cluster_log_weights(*where, np.zeros_like(given), keys[1])
 
     with Parallel(n_jobs=n_jobs, prefer="threads", require="sharedmem") as parallel:
         parallel(delayed(draw)(*task) for task in zip(to_bond, keys, strict=True))
     return conditional, free
 
 
-def _sweeps_at(visits: Ints, states: States, settings: DrawSettings) -> Ints:
+def _sweeps_at(visits: Ints, states: States) -> Ints:
     is_new = np.concatenate([[True], np.diff(visits) != 0])
     is_restrained = states.stiffness[visits] > 0.0
-    n_settling = settings.n_settling + settings.n_restrained_settling * is_restrained
-    return settings.n_sweeps + is_new * n_settling
-
-
-class AgreementTable:
-    """Agreements of a growing pool at a growing set of scales; nothing is computed twice."""
-
-    def __init__(self, family: FieldAt, n_jobs: int | None) -> None:
-        self.family, self.n_jobs = family, n_jobs
-        self.scales = np.empty(0)
-        self.values = np.empty((0, 0))
-
-    def at(
-        self, labelings: NDArray[np.integer], scales: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return the agreements of all labelings, shape (M, R); those known come first."""
-        wanted, column = np.unique(scales, return_inverse=True)
-        values = np.empty((len(labelings), len(wanted)))
-        known = np.isin(wanted, self.scales)
-        n_known = len(self.values)
-        values[:n_known, known] = self.values[:, np.searchsorted(self.scales, wanted[known])]
-        values[:n_known, ~known] = self._compute(labelings[:n_known], wanted[~known])
-        values[n_known:] = self._compute(labelings[n_known:], wanted)
-        self.scales, self.values = wanted, values
-        return values[:, column]
-
-    def _compute(self, labelings: NDArray[np.integer], scales: Floats) -> Floats:
-        if len(labelings) == 0 or len(scales) == 0:
-            return np.empty((len(labelings), len(scales)))
-        pairs = PairTable.from_fields([self.family.at(scale) for scale in scales])
-        with Parallel(n_jobs=self.n_jobs, prefer="threads") as parallel:
-            parts = np.array_split(labelings, min(N_GROUPS, 1 + len(labelings) // _MANY))
-            return np.concatenate(parallel(delayed(pairs.agreements)(part) for part in parts))
+    n_settling = _N_SETTLING + _N_RESTRAINED_SETTLING * is_restrained
+    return _N_SWEEPS + is_new * n_settling

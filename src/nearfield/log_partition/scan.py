@@ -18,9 +18,26 @@ from scipy.special import logsumexp
 from nearfield.field import LabelField
 from nearfield.log_partition.chains import FieldStack, Schedule, run_chains, stack_fields
 from nearfield.log_partition.gaps import RoughCurve, ScanPoint, assemble
-from nearfield.log_partition.scan_settings import DEFAULTS, ScanSettings
 
-IsEnough = Callable[[NDArray[np.float64], NDArray[np.float64]], bool]
+Floats = NDArray[np.float64]
+
+IsEnough = Callable[[Floats, Floats], bool]
+
+# Chosen on uniform fields of 30 to 300 points and on the six data sets of the benchmark. The curve
+# only places states: an error of a nat in log z does not matter.
+_N_CHAINS = 4
+_N_SETTLING, _N_RECORDED = 1, 4  # sweeps at each beta before and while agreements are averaged
+_STEP, _MAX_GROWTH = 2.0, 0.8  # between states, in sds of the agreement, and of 1 + abs(beta)
+_JUMP = 4.0  # sds that a mean rises by at most in a step without a transition
+_SMALLEST_GAP = 0.01  # of the largest agreement: closer phases are one
+_NARROW_STEP = 0.02  # of 1 + beta: no step is halved further
+_N_TEST = 12  # sweeps after which chains from order must have joined those from disorder
+_MAX_CROSSINGS, _MAX_CROSSING_STATES = 6, 400  # after which a scan gives up and says so
+_N_RESTRAINED_SETTLING, _N_RESTRAINED = 4, 8  # sweeps at a restrained state
+_NARROWEST = 0.004  # width kappa**-0.5 of the first restraint, of the largest agreement
+# Where kappa var(S) is below `_FLAT`, the width grows by `_WIDEN`; above `_CONVEX`, where the
+# entropy is convex, it shrinks by `_NARROW`. Restrained states are one width apart.
+_FLAT, _CONVEX, _WIDEN, _NARROW = 1.1, 1.4, 1.25, 0.7
 
 
 def scan_curve(
@@ -29,7 +46,6 @@ def scan_curve(
     low: float,
     high: float,
     is_enough: IsEnough | None = None,
-    settings: ScanSettings = DEFAULTS,
 ) -> RoughCurve:
     """Anneal from zero to both ends.
 
@@ -39,14 +55,13 @@ def scan_curve(
         At most and at least zero.
     is_enough : callable, optional
         Of the betas and log z of the last phase so far: True ends a side before its end.
-    settings : ScanSettings
     """
     stack = stack_fields([field])
-    up, down = (_Scan(rng, field, stack, is_enough, settings) for _ in range(2))
+    up, down = (_Scan(rng, field, stack, is_enough) for _ in range(2))
     up.anneal(high)
     down.anneal(low)
-    narrowest = settings.narrowest * up.largest
-    curve = assemble(up.points, down.points, up.crossings, narrowest, settings)
+    narrowest = _NARROWEST * up.largest
+    curve = assemble(up.points, down.points, up.crossings, narrowest)
     return curve._replace(is_crossed=up.is_crossed)
 
 
@@ -59,11 +74,9 @@ class _Scan:
         field: LabelField,
         stack: FieldStack,
         is_enough: IsEnough | None,
-        settings: ScanSettings,
     ) -> None:
         self.rng, self.field, self.stack = rng, field, stack
         self.is_enough: IsEnough | None = is_enough
-        self.settings: ScanSettings = settings
         self.points = [ScanPoint(0.0, *moments_at_zero(field), 0.0)]  # log z is known there
         self.crossings: list[tuple[int, int]] = []  # first point, and the one after the last
         self.is_crossed = True
@@ -73,16 +86,15 @@ class _Scan:
         """Go from zero to an end; cross first-order transitions on the way up."""
         if end == 0.0:
             return
-        settings = self.settings
-        labels = labels_at_zero(self.rng, self.field, settings.n_chains)
+        labels = labels_at_zero(self.rng, self.field, _N_CHAINS)
         while True:
             last = self.points[-1]
             if last.beta == end or self._has_enough():
                 if last.beta <= 0.0 or not self._crosses_to_order(labels, last):
                     return
                 continue
-            step = settings.step / max(last.spread, 1e-9)
-            step = min(step, settings.max_growth * (1.0 + abs(last.beta)))
+            step = _STEP / max(last.spread, 1e-9)
+            step = min(step, _MAX_GROWTH * (1.0 + abs(last.beta)))
             beta = float(np.sign(end)) * min(abs(last.beta) + step, abs(end))
             labels = self._advance(labels, last, beta)
 
@@ -100,13 +112,13 @@ class _Scan:
         Where the mean agreement jumps the step is halved, until chains that come from below and
         from above agree, or do not: then they are in different phases.
         """
-        trial, n_test = labels.copy(), self.settings.n_test // 2
+        trial, n_test = labels.copy(), _N_TEST // 2
         mean, spread, highest = self._moments(trial, beta)
         while beta > 0.0 and self._is_above(highest, last.mean, last.spread):
             middle, below, above = 0.5 * (last.beta + beta), labels.copy(), trial.copy()
             mean, spread, highest_below = self._moments(below, middle, n_settling=n_test)
             from_above, spread_above, _ = self._moments(above, middle, n_settling=n_test)
-            is_narrow = beta - last.beta < self.settings.narrow_step * (1.0 + beta)
+            is_narrow = beta - last.beta < _NARROW_STEP * (1.0 + beta)
             if self._is_above(from_above, mean, max(spread, spread_above)) or is_narrow:
                 if self._cross(labels, highest):
                     return labels
@@ -124,7 +136,7 @@ class _Scan:
         """Tell whether chains from order stay above those from disorder; cross if so."""
         classes = np.arange(len(labels))[:, None] % self.field.n_classes
         ordered = np.broadcast_to(classes, labels.shape).astype(labels.dtype)
-        self._moments(ordered, last.beta, n_recorded=self.settings.n_test)
+        self._moments(ordered, last.beta, n_recorded=_N_TEST)
         mean, spread, _ = self._moments(ordered, last.beta)
         if not self._is_above(mean, last.mean, max(last.spread, spread)):
             return False
@@ -132,8 +144,8 @@ class _Scan:
 
     def _is_above(self, agreement: float, other: float, spread: float) -> bool:
         """Tell whether two mean agreements are of different phases."""
-        smallest = self.settings.smallest_gap * self.largest
-        return agreement - other > max(self.settings.jump * spread, smallest)
+        smallest = _SMALLEST_GAP * self.largest
+        return agreement - other > max(_JUMP * spread, smallest)
 
     def _cross(self, labels: NDArray[np.integer], agreement: float) -> bool:
         """Follow restrained states towards an agreement of the ordered phase.
@@ -141,15 +153,14 @@ class _Scan:
         They end past the middle of the way, where chains without a restraint stay. False, with
         `labels` and points as they were, if they do not get there.
         """
-        settings = self.settings
-        if not self.is_crossed or len(self.crossings) == settings.max_crossings:
+        if not self.is_crossed or len(self.crossings) == _MAX_CROSSINGS:
             self.is_crossed = False
             return False
         first, start = len(self.points), labels.copy()
         last = self.points[-1]
-        width, slope = max(last.spread, settings.narrowest * self.largest), 0.0
+        width, slope = max(last.spread, _NARROWEST * self.largest), 0.0
         middle = 0.5 * (last.mean + agreement)
-        for _ in range(settings.max_crossing_states):
+        for _ in range(_MAX_CROSSING_STATES):
             last = self.points[-1]
             stiffness, centre = width**-2.0, last.mean + width
             tilt = max(last.beta + slope * width, 1e-3)
@@ -159,12 +170,12 @@ class _Scan:
                 tilt,
                 stiffness,
                 centre,
-                n_settling=settings.n_restrained_settling,
-                n_recorded=settings.n_restrained,
+                n_settling=_N_RESTRAINED_SETTLING,
+                n_recorded=_N_RESTRAINED,
             )
             mean, spread = float(agreements.mean()), float(agreements.std())
             if mean - last.mean > 3.0 * width:
-                width *= settings.narrow  # the restraint is too weak to hold the chains
+                width *= _NARROW  # the restraint is too weak to hold the chains
                 continue
             labels[:] = trial
             found = tilt - stiffness * (mean - centre)
@@ -174,10 +185,10 @@ class _Scan:
             if mean > middle and found > last.beta and self._stays(labels, self.points[-1]):
                 break
             ratio = stiffness * spread**2
-            if ratio < settings.flat:
-                width *= settings.widen
-            elif ratio > settings.convex:
-                width *= settings.narrow
+            if ratio < _FLAT:
+                width *= _WIDEN
+            elif ratio > _CONVEX:
+                width *= _NARROW
         else:
             del self.points[first:]
             labels[:] = start
@@ -191,12 +202,11 @@ class _Scan:
 
         At the top of a barrier they leave it, on both sides, so that their mean need not move.
         """
-        settings = self.settings
         agreements = self._agreements(
-            labels.copy(), point.beta, n_settling=settings.n_test, n_recorded=settings.n_restrained
+            labels.copy(), point.beta, n_settling=_N_TEST, n_recorded=_N_RESTRAINED
         )
         off = np.abs(agreements.mean(axis=1) - point.mean)
-        return bool(off.max() < settings.jump * point.spread)
+        return bool(off.max() < _JUMP * point.spread)
 
     def _moments(
         self, labels: NDArray[np.integer], beta: float, **counts: int
@@ -210,7 +220,7 @@ class _Scan:
         agreements = self._agreements(labels, beta, **counts)
         means = agreements.mean(axis=1)
         others = np.delete(agreements, means.argmax(), axis=0)
-        is_apart = means.max() - others.max() > self.settings.jump * others.std()
+        is_apart = means.max() - others.max() > _JUMP * others.std()
         spread = others.std() if is_apart and others.std() > 0.0 else agreements.std()
         return float(agreements.mean()), float(spread), float(means.max())
 
@@ -221,12 +231,10 @@ class _Scan:
         stiffness: float = 0.0,
         centre: float = 0.0,
         *,
-        n_settling: int | None = None,
-        n_recorded: int | None = None,
-    ) -> NDArray[np.float64]:
+        n_settling: int = _N_SETTLING,
+        n_recorded: int = _N_RECORDED,
+    ) -> Floats:
         """Run the chains at one state; give their agreements, shape (n_chains, n_recorded)."""
-        n_settling = self.settings.n_settling if n_settling is None else n_settling
-        n_recorded = self.settings.n_recorded if n_recorded is None else n_recorded
         n_sweeps = np.ones(n_recorded, dtype=np.int64)
         n_sweeps[0] += n_settling
         schedule = Schedule(
@@ -249,13 +257,13 @@ def labels_at_zero(
     return rng.choice(field.n_classes, size=size, p=class_probabilities(field)).astype(dtype)
 
 
-def class_probabilities(field: LabelField) -> NDArray[np.float64]:
+def class_probabilities(field: LabelField) -> Floats:
     """Give the probability of each class at beta = 0."""
     p = np.exp(field.external_field - field.external_field.max())
     return p / p.sum()
 
 
-def log_z_at_zero(n_points: int, external_field: NDArray[np.float64]) -> float:
+def log_z_at_zero(n_points: int, external_field: Floats) -> float:
     """Log z at beta = 0, the same at every scale."""
     return n_points * float(logsumexp(external_field))
 

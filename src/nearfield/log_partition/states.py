@@ -7,17 +7,20 @@ from numpy.typing import NDArray
 
 from nearfield.log_partition.gaps import RoughCurve
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
 _NEGLIGIBLE = -14.0  # log probability of agreements that no beta of a range needs
 
 
 class Placed(NamedTuple):
     """States at one scale, from low to high agreement."""
 
-    betas: NDArray[np.float64]
-    stiffness: NDArray[np.float64]
-    centres: NDArray[np.float64]
+    betas: Floats
+    stiffness: Floats
+    centres: Floats
 
-    def part(self, index: slice | NDArray[np.int64] | NDArray[np.bool_]) -> "Placed":
+    def part(self, index: slice | Ints | NDArray[np.bool_]) -> "Placed":
         """Take some of the states."""
         return Placed(*(values[index] for values in self))
 
@@ -28,12 +31,12 @@ class States(NamedTuple):
     The first state is beta = 0, where log z is known.
     """
 
-    betas: NDArray[np.float64]  # shape (K,)
-    rows: NDArray[np.int64]  # shape (K,): the scale
-    stiffness: NDArray[np.float64]  # shape (K,): kappa of the restraint; zero for none
-    centres: NDArray[np.float64]  # shape (K,)
+    betas: Floats  # shape (K,)
+    rows: Ints  # shape (K,): the scale
+    stiffness: Floats  # shape (K,): kappa of the restraint; zero for none
+    centres: Floats  # shape (K,)
     is_rung: NDArray[np.bool_]  # shape (K,): on the way to the betas of interest
-    schedules: list[NDArray[np.int64]]  # states in the order of visits, forward and then back
+    schedules: list[Ints]  # states in the order of visits, forward and then back
 
 
 def place_states(
@@ -59,7 +62,7 @@ def place_states(
     return Placed(*(np.concatenate(values) for values in zip(*parts, strict=True)))
 
 
-def _free(betas: NDArray[np.float64]) -> Placed:
+def _free(betas: Floats) -> Placed:
     """States without a restraint."""
     return Placed(betas, np.zeros(len(betas)), np.zeros(len(betas)))
 
@@ -70,7 +73,7 @@ class StateBuilder:
     def __init__(self) -> None:
         self.placed = [Placed(np.zeros(1), np.zeros(1), np.zeros(1))]
         self.rows, self.is_rung = [0], [True]
-        self.schedules: list[NDArray[np.int64]] = []
+        self.schedules: list[Ints] = []
 
     def add(self, row: int, placed: Placed, is_rung: bool = False) -> list[int]:
         """Add states of one scale; return their numbers."""
@@ -120,7 +123,7 @@ def add_ladder(
     return [0, *builder.add(row, placed.part(inner), is_rung=True)]
 
 
-def phases_of(placed: Placed, curve: RoughCurve) -> NDArray[np.int64]:
+def phases_of(placed: Placed, curve: RoughCurve) -> Ints:
     """Tell the phase of each state: -1 for disorder, 1 for order, 0 if there is no transition."""
     if curve.gap is None:
         return np.zeros(len(placed.betas), dtype=np.int64)
@@ -128,7 +131,7 @@ def phases_of(placed: Placed, curve: RoughCurve) -> NDArray[np.int64]:
     return np.where(_agreements(placed, curve) > middle, 1, -1)
 
 
-def _agreements(placed: Placed, curve: RoughCurve) -> NDArray[np.float64]:
+def _agreements(placed: Placed, curve: RoughCurve) -> Floats:
     """About the mean agreement of each state."""
     slopes = np.interp(placed.betas, curve.log_partition.betas, curve.log_partition.slopes)
     return np.where(placed.stiffness > 0.0, placed.centres, slopes)

@@ -86,9 +86,7 @@ def fill_stein(
     stein[0], stein[1] = sum_of_first, sum_of_second
 
 
-def regression_weights(
-    states: NDArray[np.int64], groups: NDArray[np.int64], steins: NDArray[np.float64], n_states: int
-) -> NDArray[np.float64]:
+def regression_weights(states: Ints, groups: Ints, steins: Floats, n_states: int) -> Floats:
     """Weigh all draws, and then all but those of each group, shape (M, 1 + groups).
 
     The weights of the draws at a state add up to their number.

@@ -26,10 +26,10 @@ def draw_free_labels(
     rng: np.random.Generator,
     field: LabelField,
     beta: float,
-    known: NDArray[np.int64],
-    labels: NDArray[np.int64],
+    known: Ints,
+    labels: Ints,
     n_sweeps: int,
-) -> NDArray[np.int64]:
+) -> Ints:
     r"""Draw the last m labels of a field given the first n - m.
 
     .. math:: \pi(y) \propto \exp\Big(\sum_i a_{i y_i} + \beta \sum_{i<j} c_{ij} 1[y_i = y_j]\Big)

@@ -50,7 +50,7 @@ def draw_labels(
     beta: float,
     n_sweeps: int = 1_000,
     initial: ArrayLike | None = None,
-) -> NDArray[np.int64]:
+) -> Ints:
     r"""Draw a labeling by Gibbs sampling: approximate, exact as the sweeps grow.
 
     Every sweep draws each label in turn from its full conditional,
@@ -98,7 +98,7 @@ def draw_labels(
 
 
 def kernel_of(
-    field: LabelField, beta: float, labels: NDArray[np.int64]
+    field: LabelField, beta: float, labels: Ints
 ) -> tuple[Kernel[[Coupling, Floats, Ints, np.uint64, int], None], tuple[Coupling, Floats, Ints]]:
     """Choose the kernel for a number of classes; give it and its arguments up to the labels."""
     log_weights = field.external_field[:, None] + beta * field.support(labels).T

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from nearfield._checks import Rng, check_beta, check_generator, check_whole
 from nearfield._compile import compilable, compiled
 from nearfield.field import LabelField
+from nearfield.sampling.gibbs import kernel_of
 from nearfield.sampling.random_numbers import draw_key, uniform_at
-from nearfield.sampling.support import Coupling, coupling_arrays, move_label, stored_support
+from nearfield.sampling.support import Coupling, add_coupling
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -19,7 +20,7 @@ Ints = NDArray[np.int64]
 class PerfectDraw(NamedTuple):
     """A draw by coupling from the past, and how far back it had to start."""
 
-    labels: NDArray[np.int64]
+    labels: Ints
     coalescence_time: int
 
 
@@ -98,19 +99,11 @@ def draw_labels_perfect(
 def _run_from_the_past(
     field: LabelField, beta: float, key: np.uint64, n_sweeps: int
 ) -> tuple[Ints, int]:
-    lower = np.zeros(field.n_points, dtype=np.int64)
-    upper = np.ones(field.n_points, dtype=np.int64)
+    lower, upper = np.zeros(field.n_points, dtype=np.int64), np.ones(field.n_points, dtype=np.int64)
+    _, (coupling, lower_log_odds, _) = kernel_of(field, beta, lower)
+    _, (_, upper_log_odds, _) = kernel_of(field, beta, upper)
     n_different = coupled_sweeps(
-        coupling_arrays(field),
-        field.total_coupling,
-        field.external_field,
-        beta,
-        lower,
-        upper,
-        stored_support(field, lower),
-        stored_support(field, upper),
-        key,
-        n_sweeps,
+        coupling, lower_log_odds, lower, upper_log_odds, upper, key, n_sweeps
     )
     return lower, n_different
 
@@ -118,19 +111,17 @@ def _run_from_the_past(
 @compiled
 def coupled_sweeps(
     coupling: Coupling,
-    total_coupling: Floats,
-    external_field: Floats,
-    beta: float,
+    lower_log_odds: Floats,
     lower: Ints,
+    upper_log_odds: Floats,
     upper: Ints,
-    lower_support: Floats,
-    upper_support: Floats,
     key: np.uint64,
     n_sweeps: int,
 ) -> int:
     """Run both chains from `n_sweeps` in the past to time zero; return how many labels differ.
 
-    Once they have met only the lower one goes on, so that rounding cannot part them again.
+    Once they have met only the lower one goes on, so that rounding cannot part them again. The
+    coupling and the log odds are those of `two_class_sweeps`.
     """
     n_points = lower.shape[0]
     n_different = np.sum(lower != upper)
@@ -140,32 +131,17 @@ def coupled_sweeps(
             uniform = uniform_at(key, sweeps_to_go * n_points + i)
             was_different = lower[i] != upper[i]
             chains_differ = n_different > 0
-            set_label(
-                coupling, total_coupling, external_field, beta, lower, lower_support, i, uniform
-            )
+            set_label(coupling, lower_log_odds, lower, i, uniform)
             if chains_differ:
-                set_label(
-                    coupling, total_coupling, external_field, beta, upper, upper_support, i, uniform
-                )
+                set_label(coupling, upper_log_odds, upper, i, uniform)
                 n_different += int(lower[i] != upper[i]) - int(was_different)
     return n_different
 
 
 @compilable
-def set_label(
-    coupling: Coupling,
-    total_coupling: Floats,
-    external_field: Floats,
-    beta: float,
-    labels: Ints,
-    support: Floats,
-    i: int,
-    uniform: float,
-) -> None:
+def set_label(coupling: Coupling, log_odds: Floats, labels: Ints, i: int, uniform: float) -> None:
     """Draw one of two labels, rising with the support of class 1 whatever the current label is."""
-    log_odds = (
-        external_field[1] - external_field[0] + beta * (2.0 * support[0, i] - total_coupling[i])
-    )
-    new = 1 if uniform * (1.0 + math.exp(min(-log_odds, 700.0))) < 1.0 else 0
+    new = 1 if uniform * (1.0 + math.exp(min(-log_odds[0, i], 700.0))) < 1.0 else 0
     if new != labels[i]:
-        move_label(coupling, support, labels, i, new)
+        labels[i] = new
+        add_coupling(coupling, i, 2.0 * new - 1.0, log_odds, 0)

@@ -1,8 +1,7 @@
 """The support that a kernel keeps up to date while labels change, for dense and sparse coupling.
 
-A kernel stores the support of classes 1..G-1 alone, shape (G-1, n): that of class 0 is what is
-left of the total coupling. A change of label then touches one row or two, so two classes cost
-half of what storing both would. A label that stays costs nothing.
+A change of label touches a row of the support, shape (G, n), or two. A label that stays costs
+nothing.
 """
 
 from collections.abc import Callable
@@ -11,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nearfield._compile import compilable, overload, types
+from nearfield._compile import overload, types
 from nearfield.field import LabelField
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 CsrArrays = tuple[Floats, NDArray[np.int32], NDArray[np.int32]]
 """The data, the indices and the row pointers of a sparse matrix."""
 
@@ -43,13 +41,8 @@ def starting_labels(
     return field.check_labels(initial).copy()
 
 
-def stored_support(field: LabelField, labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Compute the stored support of a labeling from scratch, shape (G-1, n)."""
-    return np.ascontiguousarray(field.support(labels)[:, 1:].T)
-
-
 def add_coupling(coupling: Coupling, i: int, sign: float, support: Floats, row: int) -> None:
-    """Add `sign` times row i of the coupling to one row of the stored support."""
+    """Add `sign` times row i of the coupling to one row of the support."""
     _add: Callable[..., None] = _add_sparse if isinstance(coupling, tuple) else _add_dense
     _add(coupling, i, sign, support, row)
 
@@ -96,16 +89,3 @@ def _compile_add_coupling(
     coupling: Any, i: Any, sign: Any, support: Any, row: Any
 ) -> Callable[..., None]:
     return _add_sparse if isinstance(coupling, types.BaseTuple) else _add_dense
-
-
-@compilable(inline="always")
-def move_label(coupling: Coupling, support: Floats, labels: Ints, i: int, new: int) -> None:
-    """Change one label and the support that hangs on it."""
-    old = labels[i]
-    labels[i] = new
-    if old > 0 and new > 0:
-        move_coupling(coupling, i, support, old - 1, new - 1)
-    elif old > 0:
-        add_coupling(coupling, i, -1.0, support, old - 1)
-    elif new > 0:
-        add_coupling(coupling, i, 1.0, support, new - 1)

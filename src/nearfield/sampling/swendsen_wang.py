@@ -15,6 +15,7 @@ from nearfield._checks import Rng, check_beta, check_generator, check_whole
 from nearfield._compile import compilable, compiled, overload, types
 from nearfield._vector import exp_of
 from nearfield.field import LabelField
+from nearfield.sampling.gibbs import draw_class
 from nearfield.sampling.random_numbers import draw_key, uniform_at
 from nearfield.sampling.support import Coupling, CsrArrays, coupling_arrays, starting_labels
 
@@ -32,12 +33,8 @@ _BONDS_PER_CELL = 4  # of the index of cumulative couplings of weak bonds
 
 
 def draw_labels_cluster(
-    rng: Rng,
-    field: LabelField,
-    beta: float,
-    n_sweeps: int = 100,
-    initial: ArrayLike | None = None,
-) -> NDArray[np.int64]:
+    rng: Rng, field: LabelField, beta: float, n_sweeps: int = 100, initial: ArrayLike | None = None
+) -> Ints:
     r"""Draw a labeling by cluster moves: approximate, exact as the sweeps grow; beta >= 0.
 
     Each sweep opens a bond between every two points that agree with probability
@@ -200,7 +197,7 @@ def recolour(
             if is_even:
                 classes[i] = np.int64(uniform * n_classes)
             else:
-                classes[i] = draw_by_weight(cluster_fields[i], uniform)
+                classes[i] = draw_class(cluster_fields[i], 0, uniform)
     for i in range(n_points):
         labels[i] = classes[labels[i]]
     return n_used
@@ -214,7 +211,9 @@ def split_bonds(coupling: Coupling, beta: float, n_points: int) -> tuple[StrongB
     couplings, the points, the index of the former, and their total.
     """
     row_couplings, row_others = np.empty(n_points), np.empty(n_points, dtype=np.int64)
-    n_most = count_bonds(coupling)
+    n_most = 0
+    for i in range(n_points):
+        n_most += couplings_before(coupling, i, row_couplings, row_others)
     couplings, cumulative = np.empty(n_most), np.empty(n_most)
     strong_bonds = np.empty((n_most, 2), dtype=np.int32)
     weak_bonds = np.empty((n_most, 2), dtype=np.int32)
@@ -251,11 +250,6 @@ def index_cumulative(cumulative: Floats) -> NDArray[np.int32]:
     return begins
 
 
-def count_bonds(coupling: Coupling) -> int:
-    """Return an upper bound of the number of bonds."""
-    return len(coupling[0]) if isinstance(coupling, tuple) else coupling.size // 2
-
-
 def couplings_before(coupling: Coupling, i: int, values: Floats, others: Ints) -> int:
     """Copy the couplings of a point to those before it, and their numbers; return how many."""
     _copy: Callable[..., int] = _copy_sparse if isinstance(coupling, tuple) else _copy_dense
@@ -277,13 +271,6 @@ def _copy_sparse(coupling: CsrArrays, i: int, values: Floats, others: Ints) -> i
             values[n_before], others[n_before] = data[entry], indices[entry]
             n_before += 1
     return n_before
-
-
-@overload(count_bonds)
-def _compile_count_pairs(coupling: Any) -> Callable[[Any], int]:
-    if isinstance(coupling, types.BaseTuple):
-        return lambda coupling: coupling[0].size
-    return lambda coupling: coupling.size // 2
 
 
 @overload(couplings_before)
@@ -393,21 +380,3 @@ def find_root(parents: NDArray[np.uint32], i: int) -> int:
         parents[i] = parents[parents[i]]
         i = parents[i]
     return i
-
-
-@compilable
-def draw_by_weight(log_weights: Floats, uniform: float) -> int:
-    """Draw a class by inversion, g with probability proportional to exp(log weight)."""
-    n_classes = log_weights.shape[0]
-    largest = log_weights[0]
-    for g in range(1, n_classes):
-        largest = max(largest, log_weights[g])
-    total = 0.0
-    for g in range(n_classes):
-        total += math.exp(log_weights[g] - largest)
-    left = uniform * total
-    for g in range(n_classes - 1):
-        left -= math.exp(log_weights[g] - largest)
-        if left < 0.0:
-            return g
-    return n_classes - 1
