@@ -298,7 +298,7 @@ def _set_section(sets):
         lines.append((data, method, *(f"{x:.3f}" for x in cells), f"{own['size'].mean():.2f}"))
     return (
         f"## Prediction sets of coverage {COVERAGE:g}\n\nClass-conditional sets, "
-        f"{n_splits.min()} to {n_splits.max()} splits into halves: coverage of test points with "
+        f"at least {n_splits.min()} splits into halves: coverage of test points with "
         "its standard error over splits, coverage of the class with the lowest mean, and mean "
         'number of classes in a set. nearfield reads spectra with `preprocess="spectra"`. crepes: '
         "Mondrian by class, a random forest of 300 trees calibrated out of bag.\n\n"
