@@ -65,7 +65,7 @@ def introduction():
     versions = ", ".join(f"{name} {installed[name]}" for name in packages if name in installed)
     return (
         "# Speed\n\n"
-        f"What `make speed` printed on {datetime.date.today()}, on a machine of "
+        f"What `python benchmarks/run.py` printed on {datetime.date.today()}, on a machine of "
         f"{os.cpu_count()} cores that others used too: compare what stands beside each other, "
         "not seconds with those of another machine. CPU seconds unless said. "
         f"Versions: {versions}.\n"
