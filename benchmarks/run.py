@@ -67,7 +67,8 @@ def introduction():
         "# Speed\n\n"
         f"What `python benchmarks/run.py` printed on {datetime.date.today()}, on a machine of "
         f"{os.cpu_count()} cores that others used too: compare what stands beside each other, "
-        "not seconds with those of another machine. CPU seconds unless said. "
+        "not seconds with those of another machine. CPU seconds unless said. Peak memory is at "
+        "least that of the process that starts all parts: see [many points](scaling.md) for more. "
         f"Versions: {versions}.\n"
     )
 
