@@ -172,11 +172,11 @@ def fit_held_out(
         if is_learned
         else partial(_hold_out_given, data, distances.astype(np.float32))  # digits enough
     )
-    n_draws = len(data.repeats)
+    n_points, n_draws = len(data.labels), len(data.repeats)
     folds = [
-        hold_out(fold, draw * len(data.labels))
+        held_out._replace(rows=draw * n_points + held_out.rows)
         for draw, dealt in enumerate(data.repeats)
-        for fold in dealt
+        for held_out in map(hold_out, dealt)
     ]
     labels = np.tile(data.labels, n_draws)
     given = data.multiplicities
@@ -251,19 +251,16 @@ def _learned_space(data: TrainingData, learner: Any) -> MetricSpace:
     return MetricSpace("euclidean", {}, data.standardization, learner, points)
 
 
-def _hold_out_given(data: TrainingData, distances: Any, fold: Fold, first: int) -> HeldOutFold:
-    """Hold points out where the metric knows no labels: the distances stay as they are.
-
-    `first` is the place of the first point of the draw.
-    """
+def _hold_out_given(data: TrainingData, distances: Any, fold: Fold) -> HeldOutFold:
+    """Hold points out where the metric knows no labels: the distances stay as they are."""
     rows = fold.training, fold.held_out  # twice `take` needs a third of the time of `np.ix_`
     among, out = (distances.take(some, axis=0).take(fold.training, axis=1) for some in rows)
     labels, multiplicities = data.labels[fold.training], take(data.multiplicities, fold.training)
-    return HeldOutFold(first + fold.held_out, labels, among, out, multiplicities)
+    return HeldOutFold(fold.held_out, labels, among, out, multiplicities)
 
 
-def _hold_out_learned(data: TrainingData, learner: Any, fold: Fold, first: int) -> HeldOutFold:
-    """Hold points out, and learn the metric without them; `first` as in `_hold_out_given`."""
+def _hold_out_learned(data: TrainingData, learner: Any, fold: Fold) -> HeldOutFold:
+    """Hold points out, and learn the metric without them."""
     labels = data.labels[fold.training]
     present = np.unique(labels, return_inverse=True)[1]  # a class of one point may be gone
     points = data.standardized if learner.depends_on_axes else data.coordinates
@@ -271,7 +268,7 @@ def _hold_out_learned(data: TrainingData, learner: Any, fold: Fold, first: int) 
     places = learner.place(points)
     training = places[fold.training]
     return HeldOutFold(
-        first + fold.held_out,
+        fold.held_out,
         labels,
         euclidean_distances_to(training, training, np.float32),
         euclidean_distances_to(places[fold.held_out], training, np.float32),

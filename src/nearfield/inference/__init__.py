@@ -15,6 +15,7 @@ from nearfield.inference._priors import pack_prior as pack_prior
 from nearfield.inference._priors import unpack_prior as unpack_prior
 from nearfield.inference.auxiliary import AuxiliaryVariable
 from nearfield.inference.exchange import Exchange
+from nearfield.inference.intercepts import InterceptFit as InterceptFit
 from nearfield.inference.intercepts import fit_external_field as fit_external_field
 from nearfield.inference.intercepts import maximize_intercepts as maximize_intercepts
 from nearfield.inference.parameter_chain import ParameterChain as ParameterChain

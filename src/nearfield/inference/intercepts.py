@@ -4,7 +4,7 @@ With alpha = 0 the field favours no class before neighbours are counted. Where t
 different sizes, intercepts fitted by pseudolikelihood make up for that.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -147,16 +147,17 @@ def maximize_intercepts(
     trial[..., :-1], trial[..., -1] = start[0], np.clip(start[1], *beta_range)
     units = np.ones_like(observed)  # what a step of one adds to a logit at most
     units[..., -1] = np.ptp(support, axis=-1).max(axis=-1)
-    best = _Iterate(trial, np.full(trial.shape[:-1], -np.inf), 0.0, np.zeros_like(trial))
+    nowhere, flat = np.full(trial.shape[:-1], -np.inf), np.diag(precisions)
+    best = _Iterate(trial, nowhere, flat, np.zeros_like(trial))
     for _ in range(_MAX_STEPS):
         expected, curvature, log_normalizers = _moments(support, counts, trial)
+        curvature += flat
         away = precisions * (trial - means)
         value = (observed * trial - 0.5 * away * (trial - means)).sum(axis=-1) - log_normalizers
         slope = observed - expected - away
-        step = _newton_step(slope, curvature + np.diag(precisions), trial[..., -1], beta_range)
+        step = _newton_step(slope, curvature, trial[..., -1], beta_range)
         step /= np.maximum(np.abs(units * step).max(axis=-1, keepdims=True) / _LONGEST_STEP, 1.0)
-        log_determinant = np.linalg.slogdet(curvature + np.diag(precisions))[1]
-        best = best.or_better(_Iterate(trial, value, log_determinant, step))
+        best = best.or_better(_Iterate(trial, value, curvature, step))
         if np.abs(units * best.step).max() < _TOLERANCE:
             break
         trial = best.parameters + best.step
@@ -166,16 +167,16 @@ def maximize_intercepts(
     return InterceptFit(
         alpha - alpha.mean(axis=-1, keepdims=True),
         best.parameters[..., -1],
-        best.value - 0.5 * best.log_determinant,
+        best.value - 0.5 * np.linalg.slogdet(best.curvature)[1],
     )
 
 
 class _Iterate(NamedTuple):
-    """Where Newton's method is: the value there, the log determinant, and the step from there."""
+    """Where Newton's method is: value and curvature there, and the step from there."""
 
     parameters: Floats
     value: Floats
-    log_determinant: Any
+    curvature: Floats
     step: Floats
 
     def or_better(self, trial: "_Iterate") -> "_Iterate":
@@ -185,7 +186,7 @@ class _Iterate(NamedTuple):
         return _Iterate(
             np.where(wide, trial.parameters, self.parameters),
             np.where(is_better, trial.value, self.value),
-            np.where(is_better, trial.log_determinant, self.log_determinant),
+            np.where(wide[..., None], trial.curvature, self.curvature),
             np.where(wide, trial.step, 0.25 * self.step),
         )
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearfield.distances import best_beta
-from nearfield.inference import Posterior, Priors, maximize_intercepts
+from nearfield.inference import InterceptFit, Posterior, Priors, maximize_intercepts
 
 Floats = NDArray[np.float64]
 
@@ -112,11 +112,11 @@ def infer_on_grid(
     shares = counts / n_draws
     low, high = scale_range
     scan = _midpoints(np.log([low, min(high, prior.max_sigma)]), settings.n_scan_scales)
-    log_masses, _ = _profile(supports(np.exp(scan)), scan, labels, prior, shares)
+    log_masses = _log_masses(supports(np.exp(scan)), scan, labels, prior, shares)
     ends = _heavy_range(scan, log_masses[None], settings.reach)[0]
     log_sigmas = _midpoints(ends, settings.n_scales)
     support = supports(np.exp(log_sigmas))
-    _, alpha = _profile(support, log_sigmas, labels, prior, shares)
+    alpha = _external_field(support, log_sigmas, labels, prior, shares)
     grid = _BetaGrid.around(support, labels, alpha, prior.sd_beta, shares, settings)
     log_terms = log_conditionals(support, labels, alpha, grid.betas)
     log_cell = np.log(grid.steps * (log_sigmas[1] - log_sigmas[0]))[:, None]
@@ -146,26 +146,45 @@ def average_posteriors(found: Sequence[HeldOutPosterior]) -> HeldOutPosterior:
     )
 
 
-def _profile(
+def _log_masses(
     support: Floats,
     log_sigmas: Floats,
     labels: NDArray[np.int64],
     prior: HeldOutPrior,
     counts: Floats,
-) -> tuple[Floats, Floats]:
-    """Give the log mass around the best intercepts and beta at each sigma, and the best of all.
+) -> Floats:
+    """Give the log mass around the best beta, and intercepts if any, at each sigma.
 
-    By Laplace's approximation, up to a constant: shapes (n_sigmas,) and (G,).
+    By Laplace's approximation, up to a constant.
     """
-    start = np.zeros(support.shape[-1]), 3.0
+    if prior.sd_alpha > 0.0:
+        log_masses = _fit_intercepts(support, labels, prior, counts).log_mass
+    else:
+        log_masses = _scan_betas(support, labels, prior.sd_beta, counts)
+    return log_masses + log_sigmas  # sigma is uniform, log sigma is not
+
+
+def _external_field(
+    support: Floats,
+    log_sigmas: Floats,
+    labels: NDArray[np.int64],
+    prior: HeldOutPrior,
+    counts: Floats,
+) -> Floats:
+    """Give the intercepts of the sigma with the largest mass, or zeros."""
     if prior.sd_alpha == 0.0:
-        return _scan_betas(support, labels, prior.sd_beta, counts) + log_sigmas, start[0]
-    prior_beta = 0.0, prior.sd_beta
-    found = maximize_intercepts(
+        return np.zeros(support.shape[-1])
+    found = _fit_intercepts(support, labels, prior, counts)
+    return found.alpha[np.argmax(found.log_mass + log_sigmas)]
+
+
+def _fit_intercepts(
+    support: Floats, labels: NDArray[np.int64], prior: HeldOutPrior, counts: Floats
+) -> InterceptFit:
+    start, prior_beta = (np.zeros(support.shape[-1]), 3.0), (0.0, prior.sd_beta)
+    return maximize_intercepts(
         support, labels, prior.sd_alpha, prior_beta, _BETA_RANGE, start, counts
     )
-    log_masses = found.log_mass + log_sigmas  # sigma is uniform, log sigma is not
-    return log_masses, found.alpha[np.argmax(log_masses)]
 
 
 def _scan_betas(

@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from nearfield.field import NeighborKernel
 from nearfield.prediction.grid import (
     GridSettings,
     HeldOutPosterior,
@@ -54,15 +55,6 @@ class HeldOutFold(NamedTuple):
     training_distances: NDArray[np.floating]
     distances: NDArray[np.floating]
     training_multiplicities: Floats | None = None
-
-
-def kernel_rate(kernel: str, sigma: Floats) -> Floats:
-    r"""Give the rate r of a kernel, :math:`\log \kappa = -r e`, at a sigma.
-
-    For the Gaussian kernel e = d^2 and r = 1/(2 sigma^2), for the exponential one e = d and
-    r = sigma.
-    """
-    return 0.5 * sigma**-2 if kernel == "gaussian" else sigma
 
 
 class _Part(NamedTuple):
@@ -139,8 +131,9 @@ class HeldOutField:
             Good to 1e-5.
         """
         support = np.empty((len(sigmas), len(self.labels), self.n_classes))
+        rates = NeighborKernel(self.kernel, len(self.labels) - 1).rates(sigmas)
         for part in self._parts:
-            part.fill(kernel_rate(self.kernel, sigmas), support)
+            part.fill(rates, support)
         return support
 
     def infer(
