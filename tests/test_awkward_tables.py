@@ -20,7 +20,7 @@ from nearfield import (
 from nearfield.datasets import load_iris, stratified_split
 from nearfield.distances import fill_from_donors
 
-METRICS = ("euclidean", "manhattan", "within", "ard", "discriminant")
+METRICS = ("euclidean", "manhattan", "within", "ard", "discriminant", "quadratic")
 FAST = "pseudolikelihood"
 
 single_models = st.one_of(

@@ -43,7 +43,9 @@ ROUNDING = 1e-10
 @pytest.fixture(autouse=True)
 def _small_limits(use_sizes):
     """Make sampled conditionals and the choice of k happen with few points."""
-    use_sizes(max_dense_automatic=500, max_all_sites=600, n_sites=250, n_pilot_sites=100)
+    use_sizes(
+        max_dense_automatic=500, max_folds=500, max_all_sites=600, n_sites=250, n_pilot_sites=100
+    )
 
 
 @pytest.fixture

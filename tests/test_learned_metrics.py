@@ -8,11 +8,13 @@ from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from nearfield import DistanceNeighborsClassifier
 from nearfield.datasets import load_crabs, load_iris, load_wine, stratified_split
 from nearfield.distances import (
     LEARNED_METRICS,
     ArdMetric,
     DiscriminantMetric,
+    QuadraticMetric,
     WithinMetric,
 )
 from nearfield.distances import _relevance as relevance
@@ -20,11 +22,16 @@ from nearfield.distances._scale_objective import ScaleObjective, ScaleProblem
 from nearfield.distances._scale_search import quasi_newton, search_scales
 from nearfield.distances.discriminant import discriminant_axes
 from nearfield.distances.learned import class_means, standardize
-from nearfield.distances.within import _most_probable_shrinkage, whiten_within
+from nearfield.distances.within import most_probable_shrinkage, whiten_within
 from nearfield.field import DistanceFamily
 from nearfield.inference.pseudolikelihood import log_pseudolikelihood
 
-METRICS = [WithinMetric(), ArdMetric(max_iter=10), DiscriminantMetric(max_iter=10)]
+METRICS = [
+    WithinMetric(),
+    ArdMetric(max_iter=10),
+    DiscriminantMetric(max_iter=10),
+    QuadraticMetric(),
+]
 
 
 @parametrize_with_checks(METRICS)
@@ -70,10 +77,49 @@ def test_left_out_likelihood_of_the_shrinkage_equals_leaving_out_in_earnest(monk
             total += multivariate_normal(means[labels[i]], covariance).logpdf(points[i])
         scores.append(total)
     sizes = np.bincount(labels)[labels]
-    chosen = _most_probable_shrinkage(
+    chosen = most_probable_shrinkage(
         residuals @ vectors, spectrum, np.ones(len(spectrum)), sizes, level, 0.0
     )
     assert chosen == grid[np.argmax(scores)]
+
+
+def test_quadratic_coordinates_are_mahalanobis_distances_from_the_classes():
+    rng = np.random.default_rng(3)
+    labels = np.repeat([0, 1], [6_000, 3_000])
+    roots = np.array([rng.normal(size=(3, 3)), 4.0 * np.diag([1.0, 0.2, 3.0])])
+    X = np.einsum("nf,nfg->ng", rng.normal(size=(9_000, 3)), roots[labels]) + 2.0 * labels[:, None]
+    pooled = np.cov((X - class_means(X, labels)[labels]).T)
+    expected = []
+    for g in (0, 1):
+        own = X[labels == g]
+        residuals = X - own.mean(axis=0)
+        inverse = np.linalg.inv(np.cov(own.T) + 0.01 * pooled)
+        expected.append(np.sqrt(np.einsum("nf,fg,ng->n", residuals, inverse, residuals)))
+    found = QuadraticMetric().fit_transform(X, labels)
+    # Shrinkage, about one in the number of points, distorts by about itself.
+    np.testing.assert_allclose(found, np.transpose(expected), rtol=0.01, atol=0.01)
+
+
+def test_quadratic_metric_tells_classes_of_one_centre_and_different_spread_apart():
+    rng = np.random.default_rng(4)
+    labels = np.arange(600) % 2
+    X = rng.normal(size=(600, 20)) * (1 + labels)[:, None]
+    errors = {
+        metric: 1.0
+        - DistanceNeighborsClassifier(metric=metric, inference="pseudolikelihood", random_state=0)
+        .fit(X[:300], labels[:300])
+        .score(X[300:], labels[300:])
+        for metric in ("quadratic", "within")
+    }
+    assert errors["quadratic"] < 0.06 < 0.2 < errors["within"]  # QDA: 0.05
+
+
+def test_quadratic_metric_takes_classes_of_one_and_two_points():
+    rng = np.random.default_rng(5)
+    X, labels = rng.normal(size=(23, 4)), np.repeat([0, 1, 2], [20, 2, 1])
+    placed = QuadraticMetric().fit_transform(X, labels)
+    assert np.isfinite(placed).all()
+    assert placed[-1, 2] < 1e-12  # the only point of its class is its mean
 
 
 def test_shrinkage_is_small_where_the_covariance_is_clear_and_full_where_it_is_a_multiple_of_one():

@@ -50,7 +50,7 @@ def pk_nn(neighborhood="symmetric", **settings):
 @pytest.fixture
 def few_are_many(use_sizes):
     """Take 200 points for many."""
-    use_sizes(max_dense_automatic=200, max_dense=200)
+    use_sizes(max_dense_automatic=200, max_folds=200, max_dense=200)
 
 
 @pytest.fixture

@@ -79,7 +79,7 @@ def test_summary_has_a_row_a_candidate_with_or_without_weight_the_weightiest_fir
         "beta",
         "sigma",
     ]
-    assert len(summary) == 10
+    assert len(summary) == 12
     assert summary["weight"].is_monotonic_decreasing
     assert (summary["weight"] > 0.0).sum() == len(model.estimators_)
 
@@ -290,7 +290,9 @@ def test_scales_far_from_the_points_are_no_obstacle(held_out):
 @pytest.fixture
 def few_are_many(use_sizes):
     """Take 400 points for many."""
-    use_sizes(max_dense_automatic=400, n_sample=150, max_learning=400, n_learning=150)
+    use_sizes(
+        max_dense_automatic=400, max_folds=400, n_sample=150, max_learning=400, n_learning=150
+    )
 
 
 @pytest.mark.filterwarnings("ignore:Expected class probabilities")

@@ -12,7 +12,7 @@ from nearfield import (
 )
 from nearfield.datasets import load_iris
 
-METRICS = ("euclidean", "manhattan", "within", "ard", "discriminant")
+METRICS = ("euclidean", "manhattan", "within", "ard", "discriminant", "quadratic")
 TOLERANCE = 1e-4  # of a probability
 
 

@@ -200,7 +200,7 @@ class_weight, class_prior, n_folds, concentration, n_jobs, random_state
                 space = MetricSpace.learn(training, metric, None, standardize=True)
                 shards[metric] = Shards.from_training(training, space)
             sharded = ShardedTraining(shards[metric], estimator.kernel, False, sites=sites)
-            fit, log_densities = fit_on_held_out(sharded)
+            fit, log_densities = fit_on_held_out(sharded, fit_intercept=estimator.fit_intercept)
             estimator.classes_, estimator.n_features_in_ = training.classes, training.n_features
             estimator.posterior_ = fit.posterior
             model = ShardedModel(shards[metric], fit, estimator.predictive)

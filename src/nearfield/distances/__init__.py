@@ -13,8 +13,9 @@ from nearfield.distances.discriminant import DiscriminantMetric
 from nearfield.distances.donors import fill_from_donors
 from nearfield.distances.frames import RawColumn, as_numbers, is_table, raw_columns
 from nearfield.distances.kernels.scaled_field import best_beta
-from nearfield.distances.learned import LinearMetric
+from nearfield.distances.learned import LearnedMetric, LinearMetric
 from nearfield.distances.power import PowerTransform
+from nearfield.distances.quadratic import QuadraticMetric
 from nearfield.distances.tables import (
     ColumnCode,
     FeatureView,
@@ -24,8 +25,13 @@ from nearfield.distances.tables import (
 )
 from nearfield.distances.within import WithinMetric
 
-LEARNED_METRICS: Mapping[str, type[LinearMetric]] = MappingProxyType(
-    {"within": WithinMetric, "ard": ArdMetric, "discriminant": DiscriminantMetric}
+LEARNED_METRICS: Mapping[str, type[LearnedMetric]] = MappingProxyType(
+    {
+        "within": WithinMetric,
+        "ard": ArdMetric,
+        "discriminant": DiscriminantMetric,
+        "quadratic": QuadraticMetric,
+    }
 )
 """The learned metrics by name."""
 
@@ -35,8 +41,10 @@ __all__ = [
     "ColumnCode",
     "DiscriminantMetric",
     "FeatureView",
+    "LearnedMetric",
     "LinearMetric",
     "PowerTransform",
+    "QuadraticMetric",
     "RawColumn",
     "TableEncoder",
     "WithinMetric",

@@ -60,7 +60,8 @@ class DiscriminantMetric(RelevanceLearner, LinearMetric):
 
     def _learn(self, points: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
         learned = whiten_within(points, labels, self.max_shrinkage)
-        whitening, self.shrinkage_, self.variance_kept_ = learned
+        self.shrinkage_, self.variance_kept_ = learned.shrinkage, learned.variance_kept
+        whitening = learned.components
         white = points @ whitening.T
         axes, independence = discriminant_axes(white, labels)
         self.n_discriminant_ = min(int(labels.max()), len(axes))

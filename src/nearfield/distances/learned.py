@@ -1,4 +1,4 @@
-"""Learned metrics: linear maps, fitted to labelled points, after which plain distances are better.
+"""Learned metrics: maps, fitted to labelled points, after which plain distances are better.
 
 A learned metric is a scikit-learn transformer, ``fit(X, labels)`` and ``transform(X)``; the
 Euclidean distances (or any other) between transformed points are the learned distances.
@@ -18,16 +18,15 @@ from nearfield._fitting import all_or_nothing
 _CONSTANT = 1e-9  # a standard deviation of less, relative to the largest value, is noise
 
 
-class LinearMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
-    r"""A metric that is the Euclidean one after a linear map.
-
-    .. math:: d(x, x') = \lVert A (x - x') \rVert
+class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+    """A metric that is the Euclidean one after a map, which begins with a linear one.
 
     Attributes
     ----------
-    map_ : ndarray, shape (n_components_, n_features), or (n_features,) if A is diagonal
+    map_ : ndarray, shape (n_axes, n_features), or (n_features,) if it is diagonal
+        The linear map.
     mean_ : ndarray, shape (n_features,)
-        What is mapped to the origin.
+        What it maps to the origin.
     """
 
     map_: NDArray[np.float64]
@@ -73,11 +72,6 @@ class LinearMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return centred * self.map_ if self.map_.ndim == 1 else centred @ self.map_.T
 
     @property
-    def components_(self) -> NDArray[np.float64]:
-        """The map A, shape (n_components_, n_features)."""
-        return np.diag(self.map_) if self.map_.ndim == 1 else self.map_
-
-    @property
     def n_components_(self) -> int:
         """The dimension of the space that points are mapped to."""
         return self.map_.shape[0]
@@ -93,7 +87,25 @@ class LinearMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     @abstractmethod
     def _learn(self, points: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Learn the map of standardised points, shape (n_components, n_features)."""
+        """Learn the linear map of standardised points, shape (n_axes, n_features)."""
+
+
+class LinearMetric(LearnedMetric):
+    r"""A metric that is the Euclidean one after a linear map.
+
+    .. math:: d(x, x') = \lVert A (x - x') \rVert
+
+    Attributes
+    ----------
+    map_ : ndarray, shape (n_components_, n_features), or (n_features,) if A is diagonal
+    mean_ : ndarray, shape (n_features,)
+        What is mapped to the origin.
+    """
+
+    @property
+    def components_(self) -> NDArray[np.float64]:
+        """The map A, shape (n_components_, n_features)."""
+        return np.diag(self.map_) if self.map_.ndim == 1 else self.map_
 
 
 class Standardized(NamedTuple):

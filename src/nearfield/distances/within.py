@@ -15,11 +15,15 @@ _FLOOR = 1e-10  # of the variance of all points: no class is narrower than that
 
 
 class Whitening(NamedTuple):
-    """What whitens standardised points within their classes, and how much it was shrunk."""
+    """What whitens standardised points within their classes, and how much it was shrunk.
+
+    `presence` says as how much of an axis each row of the components counts.
+    """
 
     components: Floats
     shrinkage: float
     variance_kept: float
+    presence: Floats
 
 
 class WithinMetric(LinearMetric):
@@ -71,8 +75,8 @@ class WithinMetric(LinearMetric):
 
     def _learn(self, points: Floats, labels: NDArray[np.int64]) -> Floats:
         whitening = whiten_within(points, labels, self.max_shrinkage)
-        components, self.shrinkage_, self.variance_kept_ = whitening
-        return components
+        self.shrinkage_, self.variance_kept_ = whitening.shrinkage, whitening.variance_kept
+        return whitening.components
 
 
 def whiten_within(
@@ -89,15 +93,16 @@ def whiten_within(
     class_sizes = np.bincount(labels)
     n_free = len(labels) - len(class_sizes)
     if n_free < 2 or total == 0.0:  # no class shows how its points differ
-        return Whitening(axes, 1.0, kept)
+        return Whitening(axes, 1.0, kept, presence)
     level = spectrum.sum() / (n_free * n_axes)
     floor = _FLOOR * total / (len(labels) * n_axes)
-    shrinkage = _most_probable_shrinkage(
-        residuals @ vectors, spectrum, presence @ vectors**2, class_sizes[labels], level, floor
+    presence = presence @ vectors**2
+    shrinkage = most_probable_shrinkage(
+        residuals @ vectors, spectrum, presence, class_sizes[labels], level, floor
     )
     shrinkage = min(shrinkage, max_shrinkage)
     variances = (1.0 - shrinkage) * spectrum / n_free + shrinkage * level + floor
-    return Whitening((vectors / np.sqrt(variances)).T @ axes, shrinkage, kept)
+    return Whitening((vectors / np.sqrt(variances)).T @ axes, shrinkage, kept, presence)
 
 
 def principal_axes(points: Floats) -> tuple[Floats, Floats]:
@@ -125,7 +130,7 @@ def principal_axes(points: Floats) -> tuple[Floats, Floats]:
     return np.sqrt(presence)[:, None] * axes[:n_axes], presence
 
 
-def _most_probable_shrinkage(
+def most_probable_shrinkage(
     residuals: Floats,
     spectrum: Floats,
     presence: Floats,

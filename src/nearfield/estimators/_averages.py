@@ -13,6 +13,7 @@ from nearfield.estimators._held_out import (
     fit_held_out,
     metric_params_of,
     metrics_of,
+    n_columns,
 )
 from nearfield.estimators._settings import make_rng
 from nearfield.estimators._sizes import sizes
@@ -59,7 +60,7 @@ def fit_by_stacking(
     fitted = Parallel(n_jobs=model.n_jobs, prefer="threads")(
         delayed(fit_held_out)(data, metric, model.kernels, metric_params_of(model, metric))
         for data in readings
-        for metric in metrics_of(model)
+        for metric in metrics_of(model, n_points, n_columns(points, data.view))
     )
     estimators = [estimator for group in fitted for estimator, _ in group]
     log_densities = np.transpose([log_density for group in fitted for _, log_density in group])
@@ -79,6 +80,7 @@ def n_repeats(n_points: int) -> int:
 
 def fit_by_evidence(model: Any, points: NDArray[np.float64], labels: NDArray[np.int64]) -> Average:
     """Fit every estimator by path sampling, and weigh them by their evidence."""
+    view = model._feature_views()[0]
     estimators = [
         DistanceNeighborsClassifier(
             kernel,
@@ -89,11 +91,11 @@ def fit_by_evidence(model: Any, points: NDArray[np.float64], labels: NDArray[np.
             n_jobs=model.n_jobs,
             random_state=model.random_state,
         )
-        for metric in metrics_of(model)
+        for metric in metrics_of(model, len(points), n_columns(points, view))
         for kernel in model.kernels
     ]
     for estimator in estimators:
-        estimator._feature_view = model._feature_views()[0]
+        estimator._feature_view = view
         estimator.fit(points, model.classes_[labels])
     log_evidences = np.array([estimator.log_evidence_ for estimator in estimators])
     return Average(estimators, log_evidences, softmax(log_evidences))

@@ -1,5 +1,6 @@
 """Decisions with stated error rates: p-values of membership, prediction sets, "none of these"."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 from copy import copy
 from functools import partial
@@ -64,6 +65,11 @@ class DecisionMixin:
     calibration_rows_: NDArray[np.int64]
     calibration_points_: Floats
     calibration_labels_: NDArray[np.int64]
+
+    @property
+    @abstractmethod
+    def _has_conditionals(self) -> bool:
+        """Whether conditionals on the graph stand for probabilities of points held out."""
 
     def membership(self, X: Any, *, class_conditional: bool = True) -> Floats:
         r"""Give the p-value of "this point belongs to class g" for every class.
@@ -156,9 +162,9 @@ class DecisionMixin:
         """Class probabilities of the calibration points, each held out, (n_calibration, G).
 
         By the class proportions of the training points, whatever the `class_prior`. Computed at
-        first use. Up to 2,000 points they come from ten folds, in which the metric is learned anew
-        and the posterior is that of all points; beyond, they are the conditionals given all other
-        labels.
+        first use. They come from ten folds, in which the metric is learned anew and the posterior
+        is that of all points; on the k-nearest-neighbour graph of more than 1,500 points they are
+        the conditionals given all other labels.
         """
         check_is_fitted(self)
         if not hasattr(self, "_held_out_proba"):
@@ -186,7 +192,9 @@ class DecisionMixin:
         """Keep the training points that decisions are calibrated by, and their groups."""
         for name in ("_held_out_proba", "_membership"):
             self.__dict__.pop(name, None)
-        self.calibration_rows_ = calibration_rows(labels, X.shape[1])
+        self.calibration_rows_ = calibration_rows(
+            labels, X.shape[1], is_learned=not self._has_conditionals
+        )
         self.calibration_labels_ = labels[self.calibration_rows_]
         self._calibration_groups = None if groups is None else groups[self.calibration_rows_]
         points = X[self.calibration_rows_]
@@ -247,18 +255,18 @@ def decisions_from(
     return decisions
 
 
-def calibration_rows(labels: NDArray[np.int64], n_features: int) -> NDArray[np.int64]:
+def calibration_rows(
+    labels: NDArray[np.int64], n_features: int, *, is_learned: bool = False
+) -> NDArray[np.int64]:
     """Choose the training points that decisions are calibrated by, class by class.
 
-    All of up to 2,000; of more, only such as no metric was learned from.
+    All of up to 2,000. Unless metrics are learned again without them (`is_learned`), only such as
+    no metric was learned from.
     """
-    n_points = len(labels)
+    rows = np.arange(len(labels))
     most = min(sizes().max_calibration, max(_MAX_VALUES // max(n_features, 1), 100))
-    if n_points <= most:
-        return np.arange(n_points)
-    rows = np.arange(n_points)
-    if n_points > sizes().max_calibration:
-        rows = np.setdiff1d(rows, learning_rows(n_points))
+    if not is_learned:
+        rows = np.setdiff1d(rows, learning_rows(len(labels)))
     if len(rows) <= most:
         return rows
     chosen, _ = stratified_split(labels[rows], most, random_state=0)
@@ -283,7 +291,7 @@ def held_out_probabilities(
     groups : ndarray of int, shape (m,), optional
         Points of one group are held out together.
     """
-    if model.family_.has_graph and len(model.labels_) > sizes().max_calibration:
+    if model._has_conditionals:
         return model._current_predictor().conditional_probabilities(rows)
     labels = model.labels_[rows]
     probabilities = np.empty((len(rows), len(model.classes_)))

@@ -25,6 +25,7 @@ from nearfield.estimators._settings import (
     check_usable,
     make_rng,
 )
+from nearfield.estimators._sizes import sizes
 from nearfield.estimators._validation import (
     check_further_data,
     check_further_weights,
@@ -132,6 +133,11 @@ class FieldClassifier(PosteriorMixin, MetricClassifier):
         self._keep(space, labels, *fitted, index=index)
         self._keep_calibration(X, labels)
         return self
+
+    @property
+    def _has_conditionals(self) -> bool:
+        """Whether conditionals on the graph stand for points held out: some taught no metric."""
+        return bool(self.family_.has_graph) and len(self.labels_) > sizes().max_learning
 
     def _held_out_probabilities(self) -> NDArray[np.float64]:
         return held_out_probabilities(self, self.calibration_points_, self.calibration_rows_)

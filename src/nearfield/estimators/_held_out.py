@@ -30,7 +30,7 @@ from nearfield.prediction.heldout import (
 
 AveragingName = Literal["stacking", "evidence"]
 AVERAGINGS: tuple[AveragingName, ...] = get_args(AveragingName)
-METRICS = ("euclidean", "manhattan", "within", "ard", "discriminant")
+METRICS = ("euclidean", "manhattan", "within", "ard", "discriminant", "quadratic")
 """The metrics of an average, unless others are given."""
 
 # Wavelengths say little one by one, so that spectra have metrics that whiten. The shrinkage that
@@ -45,7 +45,7 @@ _SD_ALPHA = 2.0
 
 def check_average(estimator: Any) -> None:
     """Refuse settings of an average that no estimators, folds or weights can come of."""
-    _check_lists(estimator.kernels, metrics_of(estimator))
+    _check_lists(estimator.kernels, METRICS if estimator.metrics is None else estimator.metrics)
     if estimator.preprocess is not None:
         check_choice(estimator.preprocess, "preprocess", ("spectra",))
         check_choice(estimator.averaging, "averaging of preprocessed spectra", ("stacking",))
@@ -58,11 +58,26 @@ def check_average(estimator: Any) -> None:
         raise ValueError(f"Expected concentration >= 0; got {estimator.concentration!r}. Try 0.1.")
 
 
-def metrics_of(estimator: Any) -> Sequence[Any]:
-    """Give the metrics of an average: those asked for, or those that suit the features."""
+def metrics_of(estimator: Any, n_points: int, n_features: int) -> Sequence[Any]:
+    """Give the metrics of an average: those asked for, or those that suit the points.
+
+    The quadratic metric needs points for a covariance of each class.
+    """
     if estimator.metrics is not None:
         return estimator.metrics
-    return METRICS if estimator.preprocess is None else _SPECTRA_METRICS
+    if estimator.preprocess is not None:
+        return _SPECTRA_METRICS
+    return METRICS if n_features * len(estimator.classes_) <= n_points else METRICS[:-1]
+
+
+def n_columns(points: NDArray[np.float64], view: FeatureView | None) -> int:
+    """Count the columns of points that a view has."""
+    return points.shape[1] if view is None else len(view.columns)
+
+
+def intercept_spread(fit_intercept: bool) -> float:
+    """Give the prior sd of an intercept; zero for none."""
+    return _SD_ALPHA if fit_intercept else 0.0
 
 
 def metric_params_of(estimator: Any, metric: Any) -> dict[str, Any] | None:
@@ -187,11 +202,10 @@ def fit_held_out(
             distances, kernel, len(data.classes), multiplicities=data.multiplicities
         )
         priors = make_priors(family, None, None)
-        sd_alpha = _SD_ALPHA if data.fit_intercept else 0.0
-        prior = HeldOutPrior.from_priors(priors, sd_alpha)
+        prior = HeldOutPrior.from_priors(priors, intercept_spread(data.fit_intercept))
         field = HeldOutField(folds, labels, kernel, len(data.classes), multiplicities)
         found = field.infer(prior, family.scale_range, n_draws=n_draws)
-        if sd_alpha > 0.0:
+        if data.fit_intercept:
             family = DistanceFamily.from_checked(
                 distances, kernel, len(data.classes), found.external_field, data.multiplicities
             )

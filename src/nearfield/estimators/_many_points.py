@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,8 +16,10 @@ from nearfield.estimators._averages import Average
 from nearfield.estimators._distance import DistanceNeighborsClassifier
 from nearfield.estimators._graph import ModelFit, TrainingGraph, choose_neighbors
 from nearfield.estimators._held_out import (
+    intercept_spread,
     metric_params_of,
     metrics_of,
+    n_columns,
 )
 from nearfield.estimators._metric import MetricSpace, learning_rows
 from nearfield.estimators._settings import check_usable, make_priors, make_rng
@@ -91,7 +94,8 @@ def choose_estimators(
 ) -> list[Any]:
     """Choose kernels and metrics by held-out points among others; the estimators are not fitted.
 
-    Without intercepts: with many points neighbours tell all that these could.
+    Without intercepts: these would favour metrics that need wide kernels, which a graph cannot
+    have.
 
     Parameters
     ----------
@@ -103,7 +107,11 @@ def choose_estimators(
     multiplicities : ndarray, shape (n,), optional
     """
     parts = np.split(np.arange(len(labels)), [n_learning, n_learning + n_neighbors])
-    readings = [(view, metric) for view in model._feature_views() for metric in metrics_of(model)]
+    readings = [
+        (view, metric)
+        for view in model._feature_views()
+        for metric in metrics_of(model, n_learning, n_columns(points, view))
+    ]
     choices = [(kernel, metric, view) for view, metric in readings for kernel in model.kernels]
     log_densities = Parallel(n_jobs=model.n_jobs, prefer="threads")(
         delayed(_sample_densities)(model, metric, view, points, labels, multiplicities, *parts)
@@ -113,7 +121,11 @@ def choose_estimators(
     weights = stacking_weights(np.column_stack(log_densities), model.concentration, counts)
     order = np.argsort(-weights, kind="stable")[:_MAX_CHOSEN]
     chosen = [choices[k] for k in order if weights[k] >= min(_LEAST_SAMPLE_WEIGHT, weights.max())]
-    settings = {"n_jobs": model.n_jobs, "random_state": model.random_state}
+    settings = {
+        "fit_intercept": model.fit_intercept,
+        "n_jobs": model.n_jobs,
+        "random_state": model.random_state,
+    }
     estimators = []
     for kernel, metric, view in chosen:
         params = metric_params_of(model, metric)
@@ -166,13 +178,15 @@ def _sample_densities(
     return np.column_stack(found)
 
 
-def fit_on_held_out(training: Any) -> tuple[ModelFit, Floats]:
+def fit_on_held_out(training: Any, *, fit_intercept: bool) -> tuple[ModelFit, Floats]:
     """Infer k, beta and sigma of a smooth kernel from the conditionals of held-out points.
 
     Parameters
     ----------
     training : TrainingGraph
         Or another object with its methods, whose sites are the held-out points.
+    fit_intercept : bool
+        Whether the classes have intercepts.
 
     Returns
     -------
@@ -180,15 +194,22 @@ def fit_on_held_out(training: Any) -> tuple[ModelFit, Floats]:
     log_densities : ndarray, shape (n_sites,)
         Of the labels, given all others.
     """
-    graph = choose_neighbors(training, _log_evidence)
-    found = _infer(training.conditionals(graph, training.sites))
+    infer = partial(_infer, sd_alpha=intercept_spread(fit_intercept))
+
+    def log_evidence(conditionals: SubsampledConditionals) -> float:
+        return float(infer(conditionals).posterior.log_evidence or 0.0)
+
+    graph = choose_neighbors(training, log_evidence)
+    found = infer(training.conditionals(graph, training.sites))
     family = training.family(graph)
     priors = make_priors(family, None, None)
+    if fit_intercept:
+        family = replace(family, external_field=found.external_field)
     return ModelFit(family, found.posterior, priors, "pseudolikelihood"), found.log_densities
 
 
-def _infer(conditionals: SubsampledConditionals) -> HeldOutPosterior:
-    prior = HeldOutPrior.from_priors(make_priors(conditionals, None, None))
+def _infer(conditionals: SubsampledConditionals, sd_alpha: float) -> HeldOutPosterior:
+    prior = HeldOutPrior.from_priors(make_priors(conditionals, None, None), sd_alpha)
 
     def supports(sigmas: Floats) -> Floats:
         return np.stack(list(conditionals.supports(sigmas, conditionals.labels)))
@@ -200,10 +221,6 @@ def _infer(conditionals: SubsampledConditionals) -> HeldOutPosterior:
         conditionals.scale_range,
         conditionals.multiplicities,
     )
-
-
-def _log_evidence(conditionals: SubsampledConditionals) -> float:
-    return float(_infer(conditionals).posterior.log_evidence or 0.0)
 
 
 class GraphFits:
@@ -246,7 +263,7 @@ class GraphFits:
                 n_jobs=self.model.n_jobs,
             )
         training = self._shared[key].with_kernel(estimator.kernel)
-        fit, log_densities = fit_on_held_out(training)
+        fit, log_densities = fit_on_held_out(training, fit_intercept=estimator.fit_intercept)
         estimator.classes_, estimator.n_features_in_ = classes, self.points.shape[1]
         estimator._keep(training.space, self.labels, *fit, index=training.index)
         return estimator, log_densities

@@ -49,6 +49,7 @@ MetricName = Literal[
     "nan_euclidean",
     "p",
     "precomputed",
+    "quadratic",
     "rogerstanimoto",
     "russellrao",
     "seuclidean",

@@ -52,10 +52,11 @@ class NearfieldClassifier(PosteriorMixin, ProbabilisticClassifier):
     posterior of beta and sigma, by a pseudolikelihood in which no label was used to learn the
     metric that explains it, and the weights (stacking).
 
-    With more than 2,000 points, metrics are learned from at most 2,000 of them, and 1,000 other
-    labels, given 1,000 more, choose at most three estimators with a weight of at least 0.1. These
-    are fitted on the k-nearest-neighbour graph of all points. Up to 2,000 labels that no metric
-    was learned from, each given all other labels, determine k, beta, sigma and the weights.
+    With more than 1,500 points there are no folds, unless `n_folds` or `groups` ask for them.
+    Metrics are learned from half of the points, at most 2,000, and 1,000 other labels, given 1,000
+    more, choose at most three estimators with a weight of at least 0.1. These are fitted on the
+    k-nearest-neighbour graph of all points. Up to 2,000 labels that no metric was learned from,
+    each given all other labels, determine k, beta, sigma and the weights.
     Estimators with a weight below 0.05 are dropped.
 
     Parameters
@@ -64,8 +65,9 @@ class NearfieldClassifier(PosteriorMixin, ProbabilisticClassifier):
         Among ``"gaussian"`` and ``"exponential"``.
     metrics : sequence of str or callable, optional
         As those of `DistanceNeighborsClassifier`, but ``"precomputed"``. By default
-        ``"euclidean"``, ``"manhattan"``, ``"within"``, ``"ard"`` and ``"discriminant"``; of
-        spectra ``"within"`` and ``"discriminant"``.
+        ``"euclidean"``, ``"manhattan"``, ``"within"``, ``"ard"``, ``"discriminant"`` and, if there
+        are at least as many points as features times classes, ``"quadratic"``; of spectra
+        ``"within"`` and ``"discriminant"``.
     preprocess : {"spectra"}, optional
         With ``"spectra"``, features are wavelengths in their order, and each preprocessing of
         `nearfield.spectra.SpectraRecipes` has estimators of its own, weighed with the others. The
@@ -85,7 +87,7 @@ class NearfieldClassifier(PosteriorMixin, ProbabilisticClassifier):
         given, and so favours it; it costs seconds to minutes an estimator.
     fit_intercept : bool
         Whether each estimator has class intercepts, fitted to its held-out labels: for classes of
-        different sizes, or of different spread. Not with more than 2,000 points.
+        different sizes, or of different spread.
     class_weight : None, "balanced" or dict
         Factors of the weights of points, by class. ``"balanced"`` makes the classes weigh the
         same, and all points together as much as before. See the notes of
@@ -95,7 +97,8 @@ class NearfieldClassifier(PosteriorMixin, ProbabilisticClassifier):
         differ from those of the training points: the odds of the classes are multiplied by the
         ratio. Read when predicting: ``set_params`` changes it without a new fit.
     n_folds : int, optional
-        10 by default, 5 from 100 points on. Folds are drawn 8 times up to 100 points, 4 times up
+        10 by default, 5 from 100 points on; none with more than 1,500 points, or if it is given
+        with more than 2,000. Folds are drawn 8 times up to 100 points, 4 times up
         to 250 and twice up to 500, and the results are averaged.
     concentration : float
         How strongly the weights are shrunk towards equal ones: each estimator has a Dirichlet
@@ -214,7 +217,10 @@ class NearfieldClassifier(PosteriorMixin, ProbabilisticClassifier):
         X, labels, multiplicities, kept = check_weighted_data(self, X, y, sample_weight)
         check_class_prior(self.class_prior, len(self.classes_))
         self._check_weights_have_folds(multiplicities)
-        is_large = X.shape[0] > sizes().max_dense_automatic and self.averaging == "stacking"
+        # Folds can hold groups out, and have as many as are asked for; the graph has none.
+        wants_folds = groups is not None or self.n_folds is not None
+        most = sizes().max_dense_automatic if wants_folds else sizes().max_folds
+        is_large = X.shape[0] > most and self.averaging == "stacking"
         has_folds = self.averaging == "stacking" and not is_large
         codes = check_groups(groups, len(labels), kept, has_folds=has_folds)
         if not is_large:
@@ -258,6 +264,10 @@ class NearfieldClassifier(PosteriorMixin, ProbabilisticClassifier):
     @property
     def _multiplicities(self) -> NDArray[np.float64] | None:
         return self.estimators_[0].family_.multiplicities
+
+    @property
+    def _has_conditionals(self) -> bool:
+        return self.estimators_[0]._has_conditionals
 
     def _held_out_probabilities(self) -> NDArray[np.float64]:
         points = self._transform(self.calibration_points_)

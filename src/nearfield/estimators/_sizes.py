@@ -27,6 +27,10 @@ class Sizes:
         Conditionals that choose k.
     n_left_out : int
         Points that leave-one-out leaves out, of many.
+    max_folds : int
+        Up to so many points the estimators of an average are fitted in folds; more are on the
+        graph. There the graph takes a third of the time with 2,000 points, with the same mean log
+        loss over eleven data sets, and has a log loss higher by 5% with 1,200.
     max_learning, n_learning : int
         Up to so many points teach a metric; of more, so many, but at most half: the others weigh.
     max_calibration : int
@@ -49,7 +53,8 @@ class Sizes:
     n_sites: int = 4_096
     n_pilot_sites: int = 2_048
     n_left_out: int = 5_000
-    max_learning: int = 2_000
+    max_folds: int = 1_500
+    max_learning: int = 1_500
     n_learning: int = 2_000
     max_calibration: int = 2_000
     n_sample: int = 1_000

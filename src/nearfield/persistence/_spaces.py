@@ -60,8 +60,18 @@ _LEARNED: dict[str, Codec] = {
     "variance_kept_": Maybe(Number(-1.0, 1.0)),
     "n_discriminant_": Maybe(Number(0, is_whole=True)),
 }
+_QUADRATIC: dict[str, Codec] = {
+    "n_features_in_": N_FEATURES,
+    "mean_": Array(("f",)),
+    "map_": Array(("axes", "f")),
+    "centers_": Array(("classes", "axes")),
+    "class_maps_": Array(("classes", "axes", "axes")),
+}
 LEARNER = OneOf(
-    {name: (kind, Transformer(kind, _LEARNED)) for name, kind in LEARNED_METRICS.items()}
+    {
+        name: (kind, Transformer(kind, _QUADRATIC if name == "quadratic" else _LEARNED))
+        for name, kind in LEARNED_METRICS.items()
+    }
 )
 
 STANDARDIZATION = Record(
@@ -193,7 +203,7 @@ class Space:
             ask(points.shape[1] == 0, "points where distances are given")
         else:
             width = inner.lengths.get("f", reader.lengths["e"])
-            width = width if learner is None else learner.map_.shape[0]
+            width = width if learner is None else learner.n_components_
             ask(points.shape[1] == width, "points of another number of features")
         return MetricSpace(points=points, **found)
 
