@@ -11,6 +11,8 @@ from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_score, recall_score, roc_auc_score
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.estimator_checks import check_estimator
 
 from nearfield import DistanceNeighborsClassifier
@@ -194,6 +196,18 @@ def test_new_samples_are_shown_among_the_training_samples(rng):
     page = render_page(report)
     assert "Confusion matrix" not in page
     assert "training sample" in page
+
+
+def test_a_pipeline_that_makes_features_sparse_is_reported_on(rng):
+    frame = pd.DataFrame(rng.integers(5, size=(40, 2)).astype(str), columns=["a", "b"])
+    labels = np.arange(40) % 2
+    model = make_pipeline(OneHotEncoder(), quick_model()).fit(frame, labels)
+    source = Source("new", frame, model.classes_, range(40), labels)
+    report = gather(source, {"dnn": predict_new(model, frame)}, model)
+    assert "40 of 40 samples equal a training sample" in report.data.warnings[0]
+    assert report.sample_map.positions.shape == (80, 2)
+    np.testing.assert_allclose(report.sample_map.positions[40:], report.sample_map.positions[:40])
+    assert render_page(report).startswith("<!DOCTYPE html>")
 
 
 def test_of_many_samples_the_doubtful_ones_and_a_part_are_shown():

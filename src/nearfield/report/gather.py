@@ -21,7 +21,7 @@ from nearfield.report.results import (
     SampleMap,
     Spectra,
 )
-from nearfield.report.sample_map import leading_plane
+from nearfield.report.sample_map import dense, leading_plane
 from nearfield.report.validation import Predictions
 from nearfield.spectra.axis import feature_axis
 
@@ -141,8 +141,7 @@ def _n_trained_on(final: Any, X: Any) -> int:
     if training is None or final.encoder_ is not None:
         return 0
     known = {row.tobytes() for row in np.ascontiguousarray(training, dtype=np.float64)}
-    rows = np.ascontiguousarray(X, dtype=np.float64)
-    return sum(row.tobytes() in known for row in rows)
+    return sum(row.tobytes() in known for row in dense(X))
 
 
 def predictions_table(report: Report, id_name: str = "row") -> pd.DataFrame:
