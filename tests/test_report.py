@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from cli_files import QUICK, error_of, iris_table, run
 from report_samples import HOSTILE, make_report
+from scipy.spatial.distance import cdist
 from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_score, recall_score, roc_auc_score
@@ -196,6 +197,17 @@ def test_new_samples_are_shown_among_the_training_samples(rng):
     page = render_page(report)
     assert "Confusion matrix" not in page
     assert "training sample" in page
+
+
+def test_a_model_of_distances_alone_is_reported_on_without_map_and_neighbours():
+    X, y = load_iris(return_X_y=True)
+    distances = pd.DataFrame(cdist(X, X[::3]))
+    model = quick_model().set_params(metric="precomputed").fit(distances[::3], y[::3])
+    source = Source("new", distances, model.classes_, range(150))
+    report = gather(source, {"dnn": predict_new(model, distances)}, model)
+    assert (report.sample_map, report.neighbors) == (None, None)
+    assert "neighbors" not in make_payload(report, choose_shown(report))
+    assert "there is no map" in render_page(report)
 
 
 def test_a_pipeline_that_makes_features_sparse_is_reported_on(rng):
