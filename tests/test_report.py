@@ -112,6 +112,17 @@ def test_warnings_name_what_may_spoil_an_evaluation(rng):
     assert found[1].startswith("1 set of equal rows with different classes")
 
 
+def test_columns_of_one_name_are_described_each_by_itself(rng):
+    values = np.column_stack([np.ones(12), np.arange(12) // 2, np.arange(12.0)])[:, [0, 1, 1, 2]]
+    frame = pd.DataFrame(np.vstack([values, values[:1]]), columns=list("aabb"))
+    duplicates, classes, constant, *_ = describe_data(
+        frame, np.append(np.zeros(12, int), 1), ("u", "v")
+    ).warnings
+    assert duplicates.startswith("1 row equal")
+    assert classes.startswith("1 set of equal rows")
+    assert constant == "1 constant column (a)."
+
+
 def test_a_sound_table_has_no_warnings(rng):
     frame = pd.DataFrame(rng.normal(size=(40, 3)), columns=list("abc"))
     assert describe_data(frame, np.arange(40) % 2, ["u", "v"]).warnings == ()
