@@ -245,6 +245,17 @@ def test_rows_without_a_class_are_left_out_and_counted(tmp_path, train):
     assert nearfield.load(path.with_suffix(".model")).classes_.tolist() == [1, 2]
 
 
+def test_a_row_of_units_below_the_header_is_left_out(tmp_path, train, new, reference):
+    path, model = tmp_path / "units.csv", tmp_path / "units.model"
+    header, rows = train.to_csv(index=False).split("\n", 1)
+    path.write_text("\n".join([header, "AU," * (train.shape[1] - 1), rows]))
+    result = fitted(path)
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == "Note: left out 1 row without a class (row 1).\n"
+    new.to_csv(tmp_path / "new.csv", index=False)
+    assert run("predict", model, tmp_path / "new.csv").stdout == reference[1]
+
+
 def test_rows_with_missing_values_are_dropped_on_request(tmp_path, train, new):
     frame = train.copy()
     frame.iloc[4, 2] = np.nan

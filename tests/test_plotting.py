@@ -8,7 +8,9 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+import scipy.sparse as sp
 from matplotlib.text import Text
 from plain import row_weights
 from plain_dense import weights_out
@@ -291,6 +293,14 @@ def test_the_map_shows_what_the_model_predicts(dnn):
     assert display.entropy[i, j] == pytest.approx(entropy, abs=1e-5)
 
 
+def test_a_frame_of_polars_gives_the_same_map(dnn):
+    table = pl.DataFrame({name: X[name].to_list() for name in X})
+    options = {"features": tuple(X.columns[2:]), "grid_resolution": 5}
+    maps = [ClassMapDisplay.from_estimator(dnn, frame, Y, **options) for frame in (X, table)]
+    np.testing.assert_array_equal(maps[0].probabilities, maps[1].probabilities)
+    assert maps[0].feature_names == maps[1].feature_names == tuple(X.columns[2:])
+
+
 def test_the_map_takes_arrays_and_refuses_what_is_not_there(flat_dnn):
     points = X.iloc[:, :2].to_numpy()
     model = DistanceNeighborsClassifier(**PLAIN).fit(points, Y)
@@ -434,6 +444,12 @@ def test_influence_is_of_one_point(dnn):
         InfluenceDisplay.from_estimator(dnn, X)
     with pytest.raises(ValueError, match="n_points >= 1"):
         InfluenceDisplay.from_estimator(dnn, X.iloc[[0]], n_points=0)
+
+
+def test_influence_is_drawn_for_a_sparse_row():
+    rows = sp.csr_matrix(X.to_numpy())
+    model = DistanceNeighborsClassifier(**PLAIN).fit(rows, Y)
+    assert InfluenceDisplay.from_estimator(model, rows[:1]).influence.shape == (len(X),)
 
 
 def test_all_points_can_be_shown(dnn):

@@ -7,10 +7,13 @@ import pandas as pd
 import pytest
 from cli_files import QUICK, error_of, iris_table, run
 from report_samples import HOSTILE, make_report
+from scipy.spatial.distance import cdist
 from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_score, recall_score, roc_auc_score
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.estimator_checks import check_estimator
 
 from nearfield import DistanceNeighborsClassifier
@@ -109,6 +112,17 @@ def test_warnings_name_what_may_spoil_an_evaluation(rng):
     assert found[1].startswith("1 set of equal rows with different classes")
 
 
+def test_columns_of_one_name_are_described_each_by_itself(rng):
+    values = np.column_stack([np.ones(12), np.arange(12) // 2, np.arange(12.0)])[:, [0, 1, 1, 2]]
+    frame = pd.DataFrame(np.vstack([values, values[:1]]), columns=list("aabb"))
+    duplicates, classes, constant, *_ = describe_data(
+        frame, np.append(np.zeros(12, int), 1), ("u", "v")
+    ).warnings
+    assert duplicates.startswith("1 row equal")
+    assert classes.startswith("1 set of equal rows")
+    assert constant == "1 constant column (a)."
+
+
 def test_a_sound_table_has_no_warnings(rng):
     frame = pd.DataFrame(rng.normal(size=(40, 3)), columns=list("abc"))
     assert describe_data(frame, np.arange(40) % 2, ["u", "v"]).warnings == ()
@@ -194,6 +208,29 @@ def test_new_samples_are_shown_among_the_training_samples(rng):
     page = render_page(report)
     assert "Confusion matrix" not in page
     assert "training sample" in page
+
+
+def test_a_model_of_distances_alone_is_reported_on_without_map_and_neighbours():
+    X, y = load_iris(return_X_y=True)
+    distances = pd.DataFrame(cdist(X, X[::3]))
+    model = quick_model().set_params(metric="precomputed").fit(distances[::3], y[::3])
+    source = Source("new", distances, model.classes_, range(150))
+    report = gather(source, {"dnn": predict_new(model, distances)}, model)
+    assert (report.sample_map, report.neighbors) == (None, None)
+    assert "neighbors" not in make_payload(report, choose_shown(report))
+    assert "there is no map" in render_page(report)
+
+
+def test_a_pipeline_that_makes_features_sparse_is_reported_on(rng):
+    frame = pd.DataFrame(rng.integers(5, size=(40, 2)).astype(str), columns=["a", "b"])
+    labels = np.arange(40) % 2
+    model = make_pipeline(OneHotEncoder(), quick_model()).fit(frame, labels)
+    source = Source("new", frame, model.classes_, range(40), labels)
+    report = gather(source, {"dnn": predict_new(model, frame)}, model)
+    assert "40 of 40 samples equal a training sample" in report.data.warnings[0]
+    assert report.sample_map.positions.shape == (80, 2)
+    np.testing.assert_allclose(report.sample_map.positions[40:], report.sample_map.positions[:40])
+    assert render_page(report).startswith("<!DOCTYPE html>")
 
 
 def test_of_many_samples_the_doubtful_ones_and_a_part_are_shown():

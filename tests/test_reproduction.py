@@ -20,6 +20,7 @@ from nearfield.reproduction.problems import split, stream
 from nearfield.reproduction.report import Table
 from nearfield.reproduction.run import PARTS, reproduce
 from nearfield.reproduction.settings import QUICK, Chain, Settings
+from nearfield.reproduction.texts import TEXTS
 
 
 @pytest.fixture
@@ -178,7 +179,7 @@ def test_the_papers_figure_is_compared_with_the_range_as_it_is_rounded():
     assert summary["is_in_range"].tolist() == [True]  # 6.45 is printed as 6
     summary = errors.summarise(frame.assign(error=[0.0655, 0.10]), Settings())
     assert summary["is_in_range"].tolist() == [False]
-    reproduced, _, differences = errors.comparison(summary, "table2", "Test error")
+    reproduced, _, differences = errors.comparison(summary, "table2")
     assert reproduced.startswith("**Reproduced: 0 of the paper's 1 test errors")
     assert "*Iris*, k-nn: paper 6%, here 8.3%" in differences
 
@@ -363,7 +364,7 @@ def test_every_claim_gets_a_verdict_a_quotation_and_a_figure(settings):
     assert set(verdicts["verdict"]) <= {findings.HOLDS, findings.IN_PART, findings.FAILS}
     markdown = (settings.out / "claims.md").read_text()
     for claim in claims.CLAIMS:
-        assert claim.QUOTE in markdown
+        assert TEXTS["claims"][claim]["quote"] in markdown
     assert len(list((settings.out / "figures").glob("claim-*.png"))) == 6
     assert markdown.count("**Verdict: ") == 6
 

@@ -2,6 +2,18 @@
 
 Results go to standard output, everything else to standard error. Exit codes: 0, 1 for a run that
 failed, 2 for wrong usage, 130 or 143 for one that was interrupted or terminated.
+
+A laboratory's file passes through these modules, in this order:
+
+1. ``_tables.read_table``: bytes, unpacked by ``_compression``, become a header and cells, by
+   ``_text``, ``_workbooks`` or Parquet as the bytes ask for;
+2. ``_numbers``: columns of text that are numbers, with decimal commas or not, become numbers;
+3. ``_columns``: ``training_data`` or ``prediction_data`` picks columns (by ``_names``, which says
+   what may be wrong where one is missing) and rows, and makes features, classes, groups, weights;
+4. ``_models`` makes the classifier that the options (``_options``) describe; ``_new_data`` loads
+   one beside new rows;
+5. ``_writing`` and ``_report_files`` write tables, models and pages; ``_words`` and ``_json`` say
+   what was done, to people and to programs. ``_run`` is how every command ends.
 """
 
 from typing import Annotated

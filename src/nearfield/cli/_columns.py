@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearfield.cli._names import require_columns, same_numbers
-from nearfield.cli._numbers import is_numeric, to_numbers
+from nearfield.cli._numbers import is_numeric, read_numbers, to_numbers
 from nearfield.cli._words import counted, listed, note, numbered, quoted
 
 if TYPE_CHECKING:
@@ -178,14 +178,15 @@ def _refuse_infinite(features: "pd.DataFrame") -> None:
 
 
 def _with_class(frame: "pd.DataFrame", target: str) -> "pd.DataFrame":
-    """Leave out rows without a class."""
+    """Leave out rows without a class; of a row of units, what is below it becomes numbers."""
     has_class = frame[target].notna()
     if not has_class.any():
         raise ValueError(f"Expected classes in column {target!r}; it is empty. Check the name.")
-    if not has_class.all():
-        lost = frame.index[~has_class]
-        note(f"left out {counted(len(lost), 'row')} without a class ({numbered(lost)}).")
-    return frame[has_class]
+    if has_class.all():
+        return frame
+    lost = frame.index[~has_class]
+    note(f"left out {counted(len(lost), 'row')} without a class ({numbered(lost)}).")
+    return read_numbers(frame[has_class], is_comma_decimal=False)[0]
 
 
 def _with_weight(frame: "pd.DataFrame", weight: str | None) -> "pd.DataFrame":

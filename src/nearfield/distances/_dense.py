@@ -87,10 +87,9 @@ def distance_matrix(
         return check_distances(X) if Y is None else _check_distances_to(X, Y)
     source = f"metric {getattr(metric, '__name__', metric)!r}"
     params = dict(metric_params or {})
-    if isinstance(metric, str):
-        metric = _SYNONYMS.get(metric, metric)
-        if Y is not None:
-            _check_scale(metric, params)
+    metric = canonical_metric(metric)
+    if isinstance(metric, str) and Y is not None:
+        _check_scale(metric, params)
     is_sparse = (sp.issparse(X) or sp.issparse(Y)) and metric in _SPARSE_METRICS and not params
     points = _check_points(X, "X", metric, is_sparse)
     others = points if Y is None else _check_points(Y, "Y", metric, is_sparse)

@@ -1,7 +1,5 @@
 """Relevance: one scale a feature, learned by the pseudolikelihood of the Gaussian-kernel field."""
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,16 +10,15 @@ from nearfield.distances._scale_search import search_scales
 _MAX_POINTS = 600  # more say nothing new about a few scales, and cost their square
 
 
-class Relevance(NamedTuple):
-    """What was learned: log scales of the features, and how well they explain the labels."""
-
-    log_scales: NDArray[np.float64]
-    log_pseudolikelihood: float
-    n_iter: int
-
-
 class RelevanceLearner:
     """A mixin for metrics that learn scales: their settings, and what they report.
+
+    Parameters
+    ----------
+    spread : float
+        tau, the prior standard deviation of a log scale.
+    max_iter : int
+        Steps of L-BFGS a round.
 
     Attributes
     ----------
@@ -47,66 +44,42 @@ class RelevanceLearner:
         labels: NDArray[np.int64],
         independence: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
-        relevance = learn_relevance(
-            points,
-            labels,
-            spread=self.spread,
-            max_iter=self.max_iter,
-            independence=independence,
-        )
-        self.scales_ = np.exp(relevance.log_scales)
-        self.log_pseudolikelihood_ = relevance.log_pseudolikelihood
-        self.n_iter_ = relevance.n_iter
+        r"""Learn the scales under which the labels of neighbours explain each other best.
+
+        .. math:: \max_{u, \beta} \sum_i \log p(y_i \mid y_{-i}; \beta, \ell, u)
+                  - \frac{\lVert u \rVert^2}{2 \tau^2}, \qquad
+                  d_{ij}^2 = \sum_f e^{2 u_f} (x_{if} - x_{jf})^2
+
+        The scales are divided by a common factor that keeps the mean squared distance as it was:
+        free in their level, they would run off to the nearest neighbour, which explains the
+        training labels best. The length of the kernel is the most probable one before, found again
+        once.
+
+        Parameters
+        ----------
+        points : ndarray, shape (n, n_features)
+            Centred.
+        labels : ndarray, shape (n,)
+        independence : ndarray, shape (n_features,), optional
+            1 (by default) for a feature with a log scale of its own, 0 for one with a common log
+            scale, whose prior standard deviation is 3 tau; between them for an average of both.
+        """
+        self.scales_, self.log_pseudolikelihood_, self.n_iter_ = np.ones(points.shape[1]), 0.0, 0
+        is_varied = len(np.unique(labels)) > 1 and len(labels) > 2 and np.ptp(points, axis=0).any()
+        if not is_varied:  # nothing to learn from
+            return self.scales_
+        if len(labels) > _MAX_POINTS:
+            kept, _ = stratified_split(labels, _MAX_POINTS, random_state=0)
+            points, labels = points[kept], np.unique(labels[kept], return_inverse=True)[1]
+        # L-BFGS follows rounding errors, which depend on the order of the features: one that their
+        # values alone decide, whatever the signs of axes and the last digits.
+        order = np.lexsort(np.abs(points).round(6))
+        if independence is not None:
+            independence = independence[order]
+        problem = ScaleProblem.from_points(points[:, order], labels, self.spread, independence)
+        objective = ScaleObjective(problem)
+        found = search_scales(objective, self.max_iter)
+        self.scales_ = np.exp(objective.log_scales(found.parameters)[np.argsort(order)])
+        self.log_pseudolikelihood_ = objective.penalty(found.parameters) - found.value
+        self.n_iter_ = found.n_iter
         return self.scales_
-
-
-def learn_relevance(
-    points: NDArray[np.float64],
-    labels: NDArray[np.int64],
-    *,
-    spread: float = 1.0,
-    max_iter: int = 50,
-    independence: NDArray[np.float64] | None = None,
-) -> Relevance:
-    r"""Learn the scales under which the labels of neighbours explain each other best.
-
-    .. math:: \max_{u, \beta} \sum_i \log p(y_i \mid y_{-i}; \beta, \ell, u)
-              - \frac{\lVert u \rVert^2}{2 \tau^2}, \qquad
-              d_{ij}^2 = \sum_f e^{2 u_f} (x_{if} - x_{jf})^2
-
-    The scales are divided by a common factor that keeps the mean squared distance as it was: free
-    in their level, they would run off to the nearest neighbour, which explains the training labels
-    best. The length of the kernel is the most probable one before, found again once.
-
-    Parameters
-    ----------
-    points : ndarray, shape (n, n_features)
-        Centred.
-    labels : ndarray, shape (n,)
-    spread : float
-        tau, the prior standard deviation of a log scale.
-    max_iter : int
-        Steps of L-BFGS a round.
-    independence : ndarray, shape (n_features,), optional
-        1 (by default) for a feature with a log scale of its own, 0 for one with a common log
-        scale, whose prior standard deviation is 3 tau; between them for an average of both.
-    """
-    is_varied = len(np.unique(labels)) > 1 and len(labels) > 2 and np.ptp(points, axis=0).any()
-    if not is_varied:  # nothing to learn from
-        return Relevance(np.zeros(points.shape[1]), 0.0, 0)
-    if len(labels) > _MAX_POINTS:
-        kept, _ = stratified_split(labels, _MAX_POINTS, random_state=0)
-        points, labels = points[kept], np.unique(labels[kept], return_inverse=True)[1]
-    # L-BFGS follows rounding errors, which depend on the order of the features: one that their
-    # values alone decide, whatever the signs of axes and the last digits.
-    order = np.lexsort(np.abs(points).round(6))
-    if independence is not None:
-        independence = independence[order]
-    problem = ScaleProblem.from_points(points[:, order], labels, spread, independence)
-    objective = ScaleObjective(problem)
-    found = search_scales(objective, max_iter)
-    return Relevance(
-        objective.log_scales(found.parameters)[np.argsort(order)],
-        objective.penalty(found.parameters) - found.value,
-        found.n_iter,
-    )

@@ -18,11 +18,10 @@ _N_TRIALS = 12
 
 
 class Minimum(NamedTuple):
-    """The least value found, where, at which length of the kernel, and in how many steps."""
+    """The least value found, where, and in how many steps."""
 
     value: float
     parameters: Floats
-    length: float
     n_iter: int
 
 
@@ -74,15 +73,10 @@ def _descend(objective: ScaleObjective, length: float, x: Floats, max_iter: int)
         x, value, gradient = trial, new_value, new_gradient
         if gain < _TOLERANCE:
             break
-    return Minimum(value, x, length, n_iter)
+    return Minimum(value, x, n_iter)
 
 
-def quasi_newton(
-    gradient: Floats,
-    moves: Floats,
-    changes: Floats,
-    n_kept: int,
-) -> Floats:
+def quasi_newton(gradient: Floats, moves: Floats, changes: Floats, n_kept: int) -> Floats:
     """Multiply minus the gradient by the inverse curvature that past steps have shown.
 
     Parameters

@@ -306,7 +306,7 @@ def is_missing(column: RawColumn) -> NDArray[np.bool_]:
 
 
 def _not_category(column: RawColumn) -> RawColumn:
-    if column.kind not in (CATEGORY, ORDERED) or column.kind == ORDERED:
+    if column.kind != CATEGORY:
         return column
     return column._replace(kind=NUMBER, values=as_numbers(column))
 

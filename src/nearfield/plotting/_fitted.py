@@ -25,6 +25,16 @@ def weightiest(estimator: Any) -> tuple[Any, float]:
     return final, 1.0
 
 
+def one_point(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """Return the classifier, out of its pipeline, and the one point that it is to predict."""
+    n_points = X.shape[0] if hasattr(X, "shape") else len(X)
+    if n_points != 1:
+        raise ValueError(
+            f"Expected one point, shape (1, n_features); got {n_points}. Give one row at a time."
+        )
+    return split_pipeline(estimator, X)
+
+
 def class_codes(classes: NDArray[Any], y: Any) -> NDArray[np.int64]:
     """Turn classes into their positions in ``classes_``."""
     y = np.asarray(y)

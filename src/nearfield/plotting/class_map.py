@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr
 from sklearn.utils.validation import check_is_fitted
@@ -242,4 +243,4 @@ def _range(values: NDArray[np.float64], n_values: int) -> NDArray[np.float64]:
 
 def _like(X: Any, grid: NDArray[np.float64]) -> Any:
     """Give the grid the column names of X, if it has any."""
-    return type(X)(grid, columns=X.columns) if hasattr(X, "columns") else grid
+    return pd.DataFrame(grid, columns=list(X.columns)) if hasattr(X, "columns") else grid

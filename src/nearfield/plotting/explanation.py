@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.estimators import split_pipeline
+from nearfield.plotting._fitted import one_point
 from nearfield.plotting._style import LINE, MUTED, SECOND_LINE, Display, new_or_given_axes
 from nearfield.prediction.explanation import Explanation
 from nearfield.spectra.axis import feature_axis
@@ -65,13 +65,7 @@ class ExplanationDisplay(Display):
         kind, n_features, ax, **kwargs
             As in `plot`.
         """
-        n_points = X.shape[0] if hasattr(X, "shape") else len(X)
-        if n_points != 1:
-            raise ValueError(
-                f"Expected one point, shape (1, n_features); got {n_points}. Give one row at a "
-                "time."
-            )
-        final, features = split_pipeline(estimator, X)
+        final, features = one_point(estimator, X)
         if not hasattr(final, "explain"):
             raise ValueError(
                 f"Expected an estimator with explain; got {type(final).__name__}. Give a "

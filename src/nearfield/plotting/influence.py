@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.estimators import split_pipeline
+from nearfield.plotting._fitted import one_point
 from nearfield.plotting._style import Display, class_colors, new_or_given_axes
 
 
@@ -69,11 +69,7 @@ class InfluenceDisplay(Display):
         **kwargs
             Passed to `matplotlib.axes.Axes.barh`.
         """
-        if len(X) != 1:
-            raise ValueError(
-                f"Expected one point, shape (1, n_features); got {len(X)}. Give one row at a time."
-            )
-        final, features = split_pipeline(estimator, X)
+        final, features = one_point(estimator, X)
         if not hasattr(final, "influence"):
             raise ValueError(
                 f"Expected an estimator with a posterior_; got {type(final).__name__}. Give a "

@@ -55,7 +55,7 @@ def _duplicates(features: pd.DataFrame, labels: Integers | None) -> list[str]:
         "which belong together (--groups)."
     ]
     if labels is not None:
-        copies = features[is_copy]
+        copies = features[is_copy].set_axis(range(features.shape[1]), axis=1)  # names may repeat
         keys = copies.groupby(list(copies.columns), dropna=False, sort=False).ngroup().to_numpy()
         n_each = pd.Series(labels[is_copy]).groupby(keys).nunique()
         n_mixed = int((n_each > 1).sum())
@@ -68,7 +68,7 @@ def _duplicates(features: pd.DataFrame, labels: Integers | None) -> list[str]:
 
 
 def _constant_columns(features: pd.DataFrame) -> list[str]:
-    constant = [name for name in features.columns if features[name].nunique(dropna=False) <= 1]
+    constant = list(features.columns[features.nunique(dropna=False).to_numpy() <= 1])
     if not constant or len(features) < 2:
         return []
     return [f"{_counted(len(constant), 'constant column')} ({_listed(constant)})."]
@@ -79,8 +79,8 @@ def _counting_columns(features: pd.DataFrame) -> list[str]:
     if len(features) < 10:
         return []
     found = []
-    for name in features.select_dtypes("number").columns:
-        steps = np.diff(features[name].to_numpy(dtype=np.float64))
+    for name, column in features.select_dtypes("number").items():
+        steps = np.diff(column.to_numpy(dtype=np.float64))
         if (steps > 0).all() or (steps < 0).all():
             found.append(name)
     if not found:

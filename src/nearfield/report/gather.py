@@ -21,7 +21,7 @@ from nearfield.report.results import (
     SampleMap,
     Spectra,
 )
-from nearfield.report.sample_map import leading_plane
+from nearfield.report.sample_map import dense, leading_plane
 from nearfield.report.validation import Predictions
 from nearfield.spectra.axis import feature_axis
 
@@ -100,8 +100,11 @@ def gather(source: Source, predictions: Mapping[str, Predictions], fitted: Any) 
     first = next(iter(predictions.values()))
     final, X = split_pipeline(fitted, source.features)
     n_training = 0 if source.folds is not None else len(getattr(final, "labels_", ()))
+    sample_map = _sample_map(source, final, X, n_training)
     neighbors = None
-    if first.neighbors is not None and first.influence is not None:
+    # Training points that are not on a map have no names.
+    has_names = source.folds is not None or sample_map is not None
+    if has_names and first.neighbors is not None and first.influence is not None:
         neighbors = Neighbors(first.neighbors, first.influence)
     return Report(
         source=source.name,
@@ -114,7 +117,7 @@ def gather(source: Source, predictions: Mapping[str, Predictions], fitted: Any) 
         methods=tuple(_method(name, each, source) for name, each in predictions.items()),
         p_values=first.p_values,
         neighbors=neighbors,
-        sample_map=_sample_map(source, final, X, n_training),
+        sample_map=sample_map,
         estimators=_estimators(final),
         spectra=_spectra(source, first.probabilities.argmax(axis=1)),
         settings=_settings(final),
@@ -141,8 +144,7 @@ def _n_trained_on(final: Any, X: Any) -> int:
     if training is None or final.encoder_ is not None:
         return 0
     known = {row.tobytes() for row in np.ascontiguousarray(training, dtype=np.float64)}
-    rows = np.ascontiguousarray(X, dtype=np.float64)
-    return sum(row.tobytes() in known for row in rows)
+    return sum(row.tobytes() in known for row in dense(X))
 
 
 def predictions_table(report: Report, id_name: str = "row") -> pd.DataFrame:

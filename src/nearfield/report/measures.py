@@ -8,7 +8,7 @@ from sklearn import metrics
 
 from nearfield.plotting.calibration import top_label_bins
 from nearfield.report.results import Floats, Integers
-from nearfield.reproduction.metrics import point_losses
+from nearfield.reproduction.metrics import point_losses, sample_losses
 
 _Z = 1.959963984540054  # 95%
 
@@ -62,20 +62,14 @@ def summarize_losses(
 
     Without folds the standard errors are those of a mean over the samples.
     """
-    losses = dict(point_losses(probabilities, labels))
-    if folds is None:
-        rows = np.arange(len(labels))
-        if len(labels) < 2:
-            return losses
-        parts = [point_losses(probabilities[[i]], labels[[i]]) for i in rows]
-    else:
-        parts = [
-            point_losses(probabilities[folds == fold], labels[folds == fold])
-            for fold in np.unique(folds)
-        ]
+    losses = point_losses(probabilities, labels)
+    of_samples = sample_losses(probabilities, labels)
     for name in ("error", "log_loss"):
-        spread = np.std([part[name] for part in parts], ddof=1)
-        losses[f"{name}_se"] = float(spread / np.sqrt(len(parts)))
+        parts = of_samples[name]
+        if folds is not None:
+            parts = np.array([parts[folds == fold].mean() for fold in np.unique(folds)])
+        if len(parts) > 1:
+            losses[f"{name}_se"] = float(np.std(parts, ddof=1) / np.sqrt(len(parts)))
     return losses
 
 

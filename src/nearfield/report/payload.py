@@ -49,7 +49,7 @@ def least_certain_first(report: Report) -> Integers:
 
 def make_payload(report: Report, shown: Shown) -> dict[str, Any]:
     """Gather what the script needs, points in the order of `shown`."""
-    samples, points, offset = shown.samples, shown.points, _n_training(report)
+    samples, points = shown.samples, shown.points
     place = {int(point): i for i, point in enumerate(points)}
     ids, labels = _names_and_labels(report)
     payload: dict[str, Any] = {
@@ -58,7 +58,6 @@ def make_payload(report: Report, shown: Shown) -> dict[str, Any]:
         "labels": [int(labels[point]) for point in points],
         "nSamples": len(samples),
         "probabilities": _rounded(report.probabilities[samples]),
-        "isCrossValidated": offset == 0,
     }
     if report.p_values is not None:
         payload["pValues"] = _rounded(report.p_values[samples])

@@ -38,7 +38,7 @@ def leading_plane(final: Any, X: Any = None) -> Plane | None:
     """
     training_parts, new_parts = [], []
     for weight, space in _spaces(final):
-        points = _dense(space.points)
+        points = dense(space.points)
         if points.shape[1] == 0:
             return None
         mean = np.nanmean(points, axis=0)
@@ -46,7 +46,7 @@ def leading_plane(final: Any, X: Any = None) -> Plane | None:
         scale = np.sqrt((centred**2).sum(axis=1).mean())
         factor = np.sqrt(weight) / (scale if scale > 0.0 else 1.0)
         training_parts.append(centred * factor)
-        new = points[:0] if X is None else _dense(space.place(_transformed(final, X)))
+        new = points[:0] if X is None else dense(space.place(_transformed(final, X)))
         new_parts.append(np.nan_to_num(new - mean) * factor)
     if not training_parts:
         return None
@@ -84,12 +84,13 @@ def _spaces(final: Any) -> list[tuple[float, Any]]:
 def _transformed(final: Any, X: Any) -> Any:
     """Take features to where the estimators of a model are."""
     encoder = getattr(final, "encoder_", None)
-    values = np.asarray(X, dtype=np.float64) if encoder is None else encoder.transform(X)
+    values = dense(X) if encoder is None else encoder.transform(X)
     for name in ("preprocess_", "power_transform_"):  # at most one of them
         transform = getattr(final, name, None)
         values = values if transform is None else transform.transform(values)
     return values
 
 
-def _dense(points: Any) -> Floats:
-    return points.toarray() if sp.issparse(points) else np.asarray(points, dtype=np.float64)
+def dense(points: Any) -> Floats:
+    """Give points, sparse or not, as an array."""
+    return np.asarray(points.toarray() if sp.issparse(points) else points, dtype=np.float64)

@@ -1,9 +1,9 @@
 """The paper, reproduced: its tables, figures and claims, computed and reported.
 
-In reading order: ``paper`` (what it prints), ``settings``, ``problems`` (data sets and splits),
-``experiment`` (one method on one split), ``errors`` and ``readings`` (test errors over splits),
-``tables`` and ``claims`` (the sections), ``report``, and ``run``. Results are kept by
-`nearfield.runs`.
+In reading order: ``paper`` (what it prints), ``texts.toml`` (the fixed words of the report),
+``settings``, ``problems`` (data sets and splits), ``experiment`` (one method on one split),
+``errors`` and ``readings`` (test errors over splits), ``tables`` and ``claims`` (the sections),
+``report``, and ``run``. Results are kept by `nearfield.runs`.
 """
 
 from nearfield.reproduction.metrics import point_losses

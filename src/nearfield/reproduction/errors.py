@@ -1,6 +1,6 @@
 """Test errors over splits, of the benchmark data sets (Table 2) and the spectra (section 5.2)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
 
@@ -9,37 +9,29 @@ import pandas as pd
 
 from nearfield.reproduction.experiment import run_distance, run_nearest
 from nearfield.reproduction.metrics import LOSSES
-from nearfield.reproduction.paper import ERROR_REASONS, ERRORS, KERNELS, METHODS, TITLES
+from nearfield.reproduction.paper import ERRORS, METHODS, TITLES
 from nearfield.reproduction.report import Table
 from nearfield.reproduction.settings import Settings
+from nearfield.reproduction.texts import TEXTS
 from nearfield.runs import Results, Unit
 
-ENGINES = {
-    "path": "path sampling",
-    "exchange": (
-        "the exchange algorithm with the paper's settings (one chain, 10,000 iterations of "
-        "burn-in, 10,000 kept, 1,000 auxiliary sweeps)"
-    ),
-    "pseudolikelihood": "pseudolikelihood",
-}
 
-CELL = "paper / our mean (range over splits), in per cent; † outside our range"
-
-
-def make_units(names: Sequence[str], settings: Settings, group: str | None = None) -> list[Unit]:
+def make_units(
+    names: Sequence[str], settings: Settings, methods: Iterable[str] = METHODS
+) -> list[Unit]:
     """List every method on every split of every data set, split by split."""
     context = {"data_home": settings.data_home}
     how: dict[str, Any] = {"inference": settings.inference, "prior": settings.prior}
     if settings.paper_chain:
         how["chain"] = settings.paper_chain
     units = []
-    for name, index in product(names, range(settings.n_splits)):
+    for name, index, method in product(names, range(settings.n_splits), methods):
         split = {"name": name, "index": index, "seed": settings.seed}
-        own_group = group or TITLES[name]
-        units.append(Unit(own_group, run_nearest, split, context))
-        for method in KERNELS:
+        if method == "k-nn":
+            units.append(Unit(TITLES[name], run_nearest, split, context))
+        else:
             arguments = {**split, "method": method, **how}
-            units.append(Unit(own_group, run_distance, arguments, context))
+            units.append(Unit(TITLES[name], run_distance, arguments, context))
     return units
 
 
@@ -50,6 +42,7 @@ def collect(results: Results) -> pd.DataFrame:
             "name": unit.arguments["name"],
             "split": unit.arguments["index"],
             "method": unit.arguments.get("method", "k-nn"),
+            "inference": unit.arguments.get("inference", ""),
             "prior": prior,
             "predictive": predictive,
             **losses,
@@ -110,10 +103,19 @@ def summarise(frame: pd.DataFrame, settings: Settings) -> pd.DataFrame:
     return summary.assign(paper_minus_mean_in_sd=gap)
 
 
-def comparison(summary: pd.DataFrame, name: str, caption: str) -> list[str | Table]:
+def comparison(summary: pd.DataFrame, name: str) -> list[str | Table]:
     """Say what was reproduced, show the figures, and explain those outside our range."""
-    table = error_table(summary, name, caption)
-    return [_reproduced_text(summary), table, *_difference_text(summary)]
+    return [_reproduced_text(summary), error_table(summary, name), *_difference_text(summary)]
+
+
+def details(frame: pd.DataFrame, settings: Settings, name: str) -> list[str | Table]:
+    """Compare the two predictives and the two priors; report times."""
+    return [
+        _loss_table(frame, settings, name),
+        _predictive_text(frame, settings),
+        *_prior_blocks(frame, settings, name),
+        _time_text(frame, settings),
+    ]
 
 
 def _reproduced_text(summary: pd.DataFrame) -> str:
@@ -130,7 +132,7 @@ def _reproduced_text(summary: pd.DataFrame) -> str:
     return text + (few if n_splits < 10 else "")
 
 
-def error_table(data: pd.DataFrame, name: str, caption: str) -> Table:
+def error_table(data: pd.DataFrame, name: str) -> Table:
     """Show the paper's figures beside our means and ranges, for each data set and reading."""
     keys, columns = ["name"], {"data set": "{title}"}
     if "reading" in data:
@@ -143,7 +145,8 @@ def error_table(data: pd.DataFrame, name: str, caption: str) -> Table:
         ]
     )
     columns |= {method: f"{{{method}}}" for method in METHODS if method in shown}
-    return Table(name, f"{caption}: {CELL}", data, columns, shown)
+    captions = TEXTS["error_tables"]
+    return Table(name, f"{captions[name]}: {captions['cells']}", data, columns, shown)
 
 
 def _cell_text(cell: dict[Any, Any]) -> str:
@@ -158,29 +161,21 @@ def _difference_text(summary: pd.DataFrame) -> list[str]:
         paper, ours = _span(group["paper"], 0), _span(group["mean"], 1)
         methods = _listed(list(group["method"])) if len(group) < len(METHODS) else "all methods"
         lines.append(
-            f"- *{TITLES[name]}*, {methods}: paper {paper}%, here {ours}%. {ERROR_REASONS[name]}"
+            f"- *{TITLES[name]}*, {methods}: paper {paper}%, here {ours}%. "
+            f"{TEXTS['error_reasons'][name]}"
         )
     return ["**Outside our range:**\n\n" + "\n".join(lines)] if lines else []
 
 
-def loss_table(frame: pd.DataFrame, settings: Settings, name: str) -> Table:
+def _loss_table(frame: pd.DataFrame, settings: Settings, name: str) -> Table:
     """Average the four losses of k-nn and of d-nn with either predictive."""
     kept = frame[(frame["method"] == "k-nn") | (frame["prior"] == settings.main_prior)]
     groups = kept.groupby(["name", "method", "predictive"], observed=True)
-    columns = {
-        "data set": "{title}",
-        "method": "{method}",
-        "predictive": "{predictive}",
-        "error": "{error:.1%}",
-        "log loss": "{log_loss:.3f}",
-        "Brier": "{brier:.3f}",
-        "ECE": "{ece:.3f}",
-    }
-    caption = "Joint and printed predictive: losses, averaged over splits"
-    return Table(name, caption, groups[list(LOSSES)].mean().reset_index(), columns)
+    data = groups[list(LOSSES)].mean().reset_index()
+    return Table(f"{name}-losses", data=data, **TEXTS["tables"]["losses"])
 
 
-def predictive_text(frame: pd.DataFrame, settings: Settings) -> str:
+def _predictive_text(frame: pd.DataFrame, settings: Settings) -> str:
     """Compare the joint predictive with the printed one over pairs of data set and kernel."""
     kept = frame[(frame["prior"] == settings.main_prior) & (frame["method"] != "k-nn")]
     means = kept.groupby(["name", "method", "predictive"], observed=True)[list(LOSSES)].mean()
@@ -197,7 +192,7 @@ def predictive_text(frame: pd.DataFrame, settings: Settings) -> str:
     )
 
 
-def prior_blocks(frame: pd.DataFrame, settings: Settings, name: str) -> list[str | Table]:
+def _prior_blocks(frame: pd.DataFrame, settings: Settings, name: str) -> list[str | Table]:
     """Compare the paper's prior of beta with the truncated one, where both were run."""
     if settings.prior != "both":
         return []
@@ -213,18 +208,8 @@ def prior_blocks(frame: pd.DataFrame, settings: Settings, name: str) -> list[str
             {**record, "mass_below_zero": below.mean(), "largest_mass_below_zero": below.max()}
         )
     data = pd.DataFrame(records)
-    ours = "{{mean_{0}:.1f}} ± {{sd_{0}:.1f}} ({{min_{0}:.0f}}-{{max_{0}:.0f}})"
-    columns = {
-        "data set": "{title}",
-        "method": "{method}",
-        "error, beta ≥ 0": ours.format("cut"),
-        "error, paper's prior": ours.format("paper"),
-        "log loss, beta ≥ 0": "{log_loss_cut:.3f}",
-        "log loss, paper's prior": "{log_loss_paper:.3f}",
-        "P(beta < 0)": "{mass_below_zero:.1%}",
-    }
-    caption = "Prior of beta: test error in per cent, mean ± sd (range), and log loss"
-    return [Table(name, caption, data, columns), _prior_text(data)]
+    table = Table(f"{name}-priors", data=data, **TEXTS["tables"]["priors"])
+    return [table, _prior_text(data)]
 
 
 def _prior_text(data: pd.DataFrame) -> str:
@@ -243,12 +228,12 @@ def _prior_text(data: pd.DataFrame) -> str:
     )
 
 
-def time_text(frame: pd.DataFrame, settings: Settings) -> str:
+def _time_text(frame: pd.DataFrame, settings: Settings) -> str:
     """Report processor times and warnings of the fits."""
     fits = main_rows(frame, settings).query("method != 'k-nn'")
     n_warned = int((fits["n_warnings"] > 0).sum())
     return (
-        f"{len(fits)} posteriors by {ENGINES[settings.inference]}: median "
+        f"{len(fits)} posteriors by {TEXTS['engines'][settings.inference]}: median "
         f"{fits['cpu_seconds'].median():.1f} s of processor time with predictions, at most "
         f"{fits['cpu_seconds'].max():.1f} s; the paper's took 1 to 12 hours. "
         + (f"{n_warned} gave a warning (in the result files)." if n_warned else "No warnings.")

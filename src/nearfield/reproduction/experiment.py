@@ -5,6 +5,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from nearfield.estimators import DistanceNeighborsClassifier, KNeighborsClassifierCV
@@ -133,10 +134,7 @@ def _measure(model: Any, posterior: Any, problem: Problem) -> Result:
     """Measure both predictives on the test points, and summarise the posterior."""
     distances = model.metric_space_.distances_to(problem.test_features)
     probabilities = {
-        predictive: Predictor(posterior, model.family_, model.labels_, predictive).probabilities(
-            distances
-        )
-        for predictive in PREDICTIVES
+        predictive: predict(model, posterior, distances, predictive) for predictive in PREDICTIVES
     }
     mean, sd = posterior.mean(), posterior.sd()
     return {
@@ -154,6 +152,14 @@ def _measure(model: Any, posterior: Any, problem: Problem) -> Result:
             "acceptance_rate": model.posterior_.acceptance_rate,
         },
     }
+
+
+def predict(
+    model: Any, posterior: Posterior, distances: NDArray[np.float64], predictive: str
+) -> NDArray[np.float64]:
+    """Predict by a fitted model's field, but with another posterior or predictive."""
+    predictor = Predictor(posterior, model.family_, model.labels_, predictive)
+    return predictor.probabilities(distances)
 
 
 def _errors_by_entropy(probabilities: Any, labels: Any) -> list[float]:

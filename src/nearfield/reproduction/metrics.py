@@ -39,15 +39,23 @@ def point_losses(probabilities: ArrayLike, labels: ArrayLike) -> dict[str, float
     >>> losses["error"], round(losses["brier"], 2)
     (0.5, 0.37)
     """
+    losses = sample_losses(probabilities, labels)
+    return {
+        **{name: float(values.mean()) for name, values in losses.items()},
+        "ece": expected_calibration_error(labels, probabilities),
+    }
+
+
+def sample_losses(probabilities: ArrayLike, labels: ArrayLike) -> dict[str, NDArray[np.float64]]:
+    """Return the error, log loss and Brier score of each point, shape (m,)."""
     p, y = _checked(probabilities, labels)
     points = np.arange(len(y))
     residuals = p.copy()
     residuals[points, y] -= 1.0
     return {
-        "error": float(np.mean(p.argmax(axis=1) != y)),
-        "log_loss": float(-np.log(np.maximum(p[points, y], SMALLEST)).mean()),
-        "brier": float((residuals**2).sum(axis=1).mean()),
-        "ece": expected_calibration_error(y, p),
+        "error": (p.argmax(axis=1) != y).astype(np.float64),
+        "log_loss": -np.log(np.maximum(p[points, y], SMALLEST)),
+        "brier": (residuals**2).sum(axis=1),
     }
 
 

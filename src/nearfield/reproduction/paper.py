@@ -1,4 +1,4 @@
-"""What the paper prints: its tables and settings, and why our figures may differ."""
+"""What the paper prints: its tables and settings."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -52,26 +52,6 @@ TABLE1: Final[Mapping[str, Sizes]] = {
     "olive-oil": Sizes(3, 1050, 65),
 }
 
-SIZE_REASONS: Final[Mapping[str, str]] = {
-    "pima": (
-        "The 532 complete records have 7 features; the eighth column is the diagnosis, which "
-        "is the class."
-    ),
-    "glass": (
-        "The paper does not say how six kinds of glass became four classes. Here vehicle "
-        "windows, containers and tableware are one class."
-    ),
-    "olive": (
-        "There are 8 fatty acids. The ninth column is the area within the region; it reveals "
-        "the class and is left out."
-    ),
-    "meat": (
-        "The paper's text has 60 training and 171 test samples, its table 70 and 161; the "
-        "table is used."
-    ),
-    "olive-oil": "1050 steps of 2 nm from 400 nm end at 2498 nm; the paper has 2098.",
-}
-
 # Methods in the order of METHODS.
 _TABLE2: Final = {
     "pima": (30, 29, 32, 30),
@@ -88,24 +68,6 @@ ERRORS: Final[Mapping[str, Mapping[str, int]]] = {
     name: dict(zip(METHODS, errors, strict=True)) for name, errors in _TABLE2.items()
 }
 """``ERRORS[data set][method]``: the paper's test error on one split, in whole per cent."""
-
-ERROR_REASONS: Final[Mapping[str, str]] = {
-    "pima": (
-        "Whitened features put all four within our range, but their means stay below the paper's."
-    ),
-    "glass": "53 training points; the paper does not say how six classes became four.",
-    "iris": "One of the 112 test points is 0.9%.",
-    "crabs": (
-        "All four are within range if half of the data trains, three with a quarter and whitening."
-    ),
-    "wine": "One of the 133 test points is 0.8%.",
-    "olive": (
-        "Standardised features nearly separate the regions; whitened ones put three within range."
-    ),
-    "meat": "One of the 161 test points is 0.6%.",
-    "olive-oil": "One of the 40 test points is 2.5%; the paper's 29% and 26% are no multiples.",
-}
-"""Why a figure may lie outside our range, in one line (see the readings under Table 2)."""
 
 TRAIN_SHARE: Final = 0.25
 """Of each benchmark data set."""

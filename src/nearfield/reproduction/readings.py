@@ -129,4 +129,4 @@ def _details(frame: pd.DataFrame) -> list[Table]:
     data = frame[frame["name"].isin(main["name"][~main["is_in_range"]])]
     if data.empty:
         return []
-    return [errors.error_table(data, "readings-errors", "Test error by reading")]
+    return [errors.error_table(data, "readings-errors")]

@@ -22,14 +22,9 @@ import pandas as pd
 from nearfield.reproduction.page import render_page
 from nearfield.reproduction.paper import TITLES
 from nearfield.reproduction.settings import Settings
+from nearfield.reproduction.texts import TEXTS
 from nearfield.runs import Results, write_file
 
-TITLE = "Classification using distance nearest neighbours: a reproduction"
-INTRODUCTION = (
-    "The tables, figures and checkable claims of N. Friel and A. N. Pettitt, *Classification using "
-    "distance nearest neighbours*, Statistics and Computing (2011), recomputed by `nearfield "
-    "reproduce`. The values behind every table are in csv files beside the report."
-)
 _LIBRARIES = ("nearfield", "numpy", "scipy", "numba", "scikit-learn", "pandas", "joblib")
 
 
@@ -145,7 +140,7 @@ def write_report(out: Path, parts: Sequence[str]) -> None:
     """Join the sections in the folder as report.md and report.html."""
     text = _join(out, parts)
     write_file(out / "report.md", text)
-    write_file(out / "report.html", render_page(text, TITLE, out))
+    write_file(out / "report.html", render_page(text, TEXTS["report"]["title"], out))
 
 
 def write_document(path: Path, out: Path, parts: Sequence[str]) -> None:
@@ -164,7 +159,8 @@ def write_document(path: Path, out: Path, parts: Sequence[str]) -> None:
 def _join(out: Path, parts: Sequence[str], discussion: str = "") -> str:
     found = [out / f"{part}.md" for part in parts]
     texts = [path.read_text(encoding="utf-8") for path in found if path.exists()]
-    texts = [f"# {TITLE}", INTRODUCTION, discussion, *texts]
+    own = TEXTS["report"]
+    texts = [f"# {own['title']}", own["introduction"], discussion, *texts]
     return "\n\n".join(text.strip() for text in texts if text) + "\n"
 
 

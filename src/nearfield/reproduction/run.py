@@ -65,7 +65,7 @@ def _run(name: str, settings: Settings) -> Section:
     store = Store(settings.out / "units", settings.is_fresh)
     waiting = Counter(unit.group for unit in units)
     results: Results = []
-    n_written, written_at = 0, -_SECONDS_BETWEEN
+    written_at = -_SECONDS_BETWEEN
 
     def done() -> Results:
         return [pair for pair in results if waiting[pair[0].group] == 0]
@@ -83,9 +83,9 @@ def _run(name: str, settings: Settings) -> Section:
             is_due = time.monotonic() - written_at >= _SECONDS_BETWEEN
             if waiting[unit.group] == 0 and is_due and len(results) < len(units):
                 write()
-                n_written, written_at = len(done()), time.monotonic()
+                written_at = time.monotonic()
     except BaseException:  # most likely Ctrl-C
-        if len(done()) > n_written:
+        if done():
             write()
         raise
     return write()

@@ -4,22 +4,14 @@ import numpy as np
 import pandas as pd
 
 from nearfield.reproduction import errors, figures, readings
-from nearfield.reproduction.paper import (
-    BENCHMARKS,
-    MAX_SIGMA,
-    SIZE_REASONS,
-    SPECTRA,
-    TABLE1,
-    TITLES,
-    Sizes,
-)
+from nearfield.reproduction.paper import BENCHMARKS, MAX_SIGMA, SPECTRA, TABLE1, TITLES, Sizes
 from nearfield.reproduction.problems import DataHome, load, why_missing
 from nearfield.reproduction.report import Figure, Section, Table
 from nearfield.reproduction.settings import Settings
+from nearfield.reproduction.texts import TEXTS
 from nearfield.runs import Results, Unit
 
 FIGURE_NUMBERS = {"meat": 1, "olive-oil": 2}
-PAPER_K = {"meat": "k = 3 (with k = 4 as good)", "olive-oil": "k = 3"}
 
 
 def table1(data_home: DataHome = None) -> Section:
@@ -38,21 +30,13 @@ def table1(data_home: DataHome = None) -> Section:
                 **ours._asdict(),
                 **{f"paper_{key}": value for key, value in TABLE1[name]._asdict().items()},
                 "agrees": ours == TABLE1[name],
-                "reason": SIZE_REASONS.get(name, ""),
+                "reason": TEXTS["size_reasons"].get(name, ""),
             }
         )
-    columns = {
-        "data set": "{title}",
-        "classes": "{n_classes}",
-        "features": "{n_features}",
-        "points": "{n_points}",
-        "paper": "{paper_n_classes}, {paper_n_features}, {paper_n_points}",
-        "remark": "{reason}",
-    }
     data = pd.DataFrame(records)
     lead: list[str | Table] = [
         f"The sizes of {data['agrees'].sum()} of {len(data)} data sets agree with the paper's.",
-        Table("table1", "Table 1. Data sets", data, columns),
+        Table("table1", data=data, **TEXTS["tables"]["table1"]),
     ]
     if missing:
         lead.append(
@@ -76,19 +60,11 @@ def table2(results: Results, settings: Settings) -> Section:
     if own:
         frame = errors.collect(own)
         summary = errors.summarise(frame, settings)
-        lead = errors.comparison(summary, "table2", "Table 2. Test error")
+        lead = errors.comparison(summary, "table2")
         rest = [
             _table2_settings(settings),
-            Figure(
-                "table2",
-                "Test error: mean (marker) and range (line) over splits, and the paper's figure "
-                "(cross)",
-                lambda: figures.draw_errors(summary),
-            ),
-            errors.loss_table(frame, settings, "table2-losses"),
-            errors.predictive_text(frame, settings),
-            *errors.prior_blocks(frame, settings, "table2-priors"),
-            errors.time_text(frame, settings),
+            Figure("table2", TEXTS["figures"]["table2"], lambda: figures.draw_errors(summary)),
+            *errors.details(frame, settings, "table2"),
         ]
     if other:
         rest += readings.blocks(other)
@@ -101,7 +77,7 @@ def _table2_settings(settings: Settings) -> str:
         f"{settings.n_splits} stratified splits with a quarter of the points to train on; features "
         "standardised by the training set. k-nn: k from 1 to half of the training points by "
         f"leave-one-out, ties to the smallest. d-nn: {prior}, sigma ~ U(0, 100), posterior by "
-        f"{errors.ENGINES[settings.inference]}."
+        f"{TEXTS['engines'][settings.inference]}."
     )
 
 
@@ -124,21 +100,17 @@ def spectra(name: str, results: Results, settings: Settings) -> Section:
     rest: list[str | Table | Figure] = [
         f"{frame['n_train'][0]} training and {frame['n_test'][0]} test samples, "
         f"{settings.n_splits} stratified splits, 1050 standardised wavelengths; sigma ~ "
-        f"U(0, {MAX_SIGMA.get(name, 100.0):g}); posterior by {errors.ENGINES[settings.inference]}.",
+        f"U(0, {MAX_SIGMA.get(name, 100.0):g}); posterior by "
+        f"{TEXTS['engines'][settings.inference]}.",
         Figure(
             f"{name}-k",
-            f"Figure {FIGURE_NUMBERS[name]}. Error of k-nn as k varies: (a) leave-one-out on the "
-            "training set, (b) on the test set, with the mean errors of d-nn",
+            TEXTS["figures"]["spectra"].format(number=FIGURE_NUMBERS[name]),
             lambda: figures.draw_curves(leave_one_out, test, means, TITLES[name]),
         ),
         _chosen_k_text(name, leave_one_out),
-        errors.loss_table(frame, settings, f"{name}-losses"),
-        errors.predictive_text(frame, settings),
-        *errors.prior_blocks(frame, settings, f"{name}-priors"),
-        errors.time_text(frame, settings),
+        *errors.details(frame, settings, name),
     ]
-    lead = errors.comparison(summary, name, "Test error")
-    return Section(name, title, lead, rest)
+    return Section(name, title, errors.comparison(summary, name), rest)
 
 
 def _curves(results: Results) -> tuple[np.ndarray, np.ndarray]:
@@ -156,5 +128,5 @@ def _chosen_k_text(name: str, leave_one_out: np.ndarray) -> str:
     often = ", ".join(f"k = {values[i]} on {counts[i]}" for i in order)
     return (
         f"Leave-one-out chose {often} of {len(leave_one_out)} splits; on the paper's split it "
-        f"chose {PAPER_K[name]}."
+        f"chose {TEXTS['paper_k'][name]}."
     )

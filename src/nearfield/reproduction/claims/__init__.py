@@ -1,10 +1,12 @@
 """The checkable claims of the paper, one module each.
 
-A claim's module has ``TITLE``, ``QUOTE`` and ``PLACE`` (the paper's words and where they are),
-``make_units(settings)``, the work, and ``judge(results, settings)``, which returns a `Finding`.
+A claim's module has ``make_units(settings)``, the work, and ``judge(results, settings)``, which
+returns a `Finding`. Its title, the paper's words and the captions are in ``texts.toml``.
 """
 
+from dataclasses import replace
 from types import ModuleType
+from typing import Any
 
 import pandas as pd
 
@@ -16,42 +18,58 @@ from nearfield.reproduction.claims import (
     pseudolikelihood,
     uncertainty,
 )
+from nearfield.reproduction.claims.findings import Finding
 from nearfield.reproduction.report import Figure, Section, Table
 from nearfield.reproduction.settings import Settings
+from nearfield.reproduction.texts import TEXTS
 from nearfield.runs import Results, Unit
 
-CLAIMS: tuple[ModuleType, ...] = (
-    exchange,
-    comparison,
-    outlier,
-    uncertainty,
-    pseudolikelihood,
-    limit,
-)
+CLAIMS: dict[str, ModuleType] = {
+    "exchange": exchange,
+    "comparison": comparison,
+    "outlier": outlier,
+    "uncertainty": uncertainty,
+    "pseudolikelihood": pseudolikelihood,
+    "limit": limit,
+}
 
 
 def make_units(settings: Settings) -> list[Unit]:
     """List the work of every claim; a claim is a group of units."""
-    return [unit for claim in CLAIMS for unit in claim.make_units(settings)]
+    return [
+        replace(unit, group=TEXTS["claims"][name]["title"])
+        for name, claim in CLAIMS.items()
+        for unit in claim.make_units(settings)
+    ]
 
 
 def build(results: Results, settings: Settings) -> Section:
     """Judge every claim whose work is done."""
     records: list[dict[str, str]] = []
     details: list[str | Table | Figure] = []
-    for claim in CLAIMS:
-        own = [pair for pair in results if pair[0].group == claim.TITLE]
+    for name, claim in CLAIMS.items():
+        texts = TEXTS["claims"][name]
+        own = [pair for pair in results if pair[0].group == texts["title"]]
         if own:
-            verdict, summary, blocks = claim.judge(own, settings)
-            records.append({"claim": claim.TITLE, "verdict": verdict, "summary": summary})
-            details += [
-                f"### {claim.TITLE}\n\n> {claim.QUOTE}\n>\n> {claim.PLACE}\n\n"
-                f"**Verdict: {verdict}.** {summary}",
-                *blocks,
-            ]
-    columns = {"claim": "{claim}", "verdict": "{verdict}", "finding": "{summary}"}
+            finding = claim.judge(own, settings)
+            records.append(
+                {"claim": texts["title"], "verdict": finding.verdict, "summary": finding.summary}
+            )
+            details += _details(name, texts, finding)
     lead: list[str | Table] = [
         "Statements of the paper that can be tested, each with an experiment and a verdict.",
-        Table("claims", "Verdicts", pd.DataFrame(records), columns),
+        Table("claims", data=pd.DataFrame(records), **TEXTS["tables"]["claims"]),
     ]
     return Section("claims", "Claims", lead, details)
+
+
+def _details(name: str, texts: dict[str, Any], finding: Finding) -> list[str | Table | Figure]:
+    """Give the paper's words, the verdict and the evidence."""
+    notes = [*([texts["note"]] if "note" in texts else []), *finding.notes]
+    return [
+        f"### {texts['title']}\n\n> {texts['quote']}\n>\n> {texts['place']}\n\n"
+        f"**Verdict: {finding.verdict}.** {finding.summary}",
+        *notes,
+        Table(f"claim-{name}", texts["caption"], finding.data, texts["columns"]),
+        Figure(f"claim-{name}", texts["figure"], finding.draw),
+    ]

@@ -9,22 +9,15 @@ from nearfield.reproduction import errors
 from nearfield.reproduction.claims.findings import Finding, verdict
 from nearfield.reproduction.figures import COLOURS, MARKERS, Series, draw_rows, legend_above
 from nearfield.reproduction.paper import KERNELS, TITLES
-from nearfield.reproduction.report import Figure, Table
 from nearfield.reproduction.settings import Settings
 from nearfield.runs import Results, Unit
 
-TITLE = "d-nn against k-nn"
-QUOTE = (
-    "In almost all of the situations d-nn1 and d-nn3 performs at least as well as k-nn and often "
-    "considerably better. In general, d-nn1 and d-nn3 performed better than d-nn2."
-)
-PLACE = "Section 5.1"
 PAIRS = (("d-nn1", "k-nn"), ("d-nn3", "k-nn"), ("d-nn1", "d-nn2"), ("d-nn3", "d-nn2"))
 
 
 def make_units(settings: Settings) -> list[Unit]:
     """List the work of Table 2."""
-    return errors.make_units(settings.data_sets, settings, group=TITLE)
+    return errors.make_units(settings.data_sets, settings)
 
 
 def judge(results: Results, settings: Settings) -> Finding:
@@ -44,21 +37,8 @@ def judge(results: Results, settings: Settings) -> Finding:
         f"{len(matches)} comparisons (lower by two standard errors in {better}, higher by two in "
         f"{worse}), and below that of d-nn2 in {beats.sum()} of {len(beats)}."
     )
-    columns = {
-        "data set": "{title}",
-        "comparison": "{method} - {reference}",
-        "difference": "{difference:+.2f}",
-        "standard error": "{error:.2f}",
-    }
-    caption = "Paired differences of the test error, in percentage points"
-    drawing = Figure(
-        "claim-comparison",
-        "Test error of d-nn minus that of k-nn, paired by split: mean ± 2 standard errors",
-        lambda: _draw(wide, settings.data_sets),
-    )
     share = (matches.sum() + beats.sum()) / len(data)
-    table = Table("claim-comparison", caption, data, columns)
-    return Finding(verdict(share), summary, [table, drawing])
+    return Finding(verdict(share), summary, data, lambda: _draw(wide, settings.data_sets))
 
 
 def _difference(wide: pd.DataFrame, name: str, method: str, reference: str) -> dict[str, Any]:

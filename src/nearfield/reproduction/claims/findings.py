@@ -1,18 +1,21 @@
 """What came of a claim: a verdict, the numbers in a sentence or two, and the evidence."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from nearfield.reproduction.report import Figure, Table
+import pandas as pd
 
 HOLDS, IN_PART, FAILS = "holds", "in part", "does not hold"
 
 
 class Finding(NamedTuple):
-    """The verdict on a claim, why, and the text, tables and figures behind it."""
+    """The verdict on a claim, why, the records behind it, their figure, and further notes."""
 
     verdict: str
     summary: str
-    blocks: list[str | Table | Figure]
+    data: pd.DataFrame
+    draw: Callable[[], Any]
+    notes: tuple[str, ...] = ()
 
 
 def verdict(share: float, most: float = 0.8) -> str:

@@ -7,26 +7,22 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from nearfield.inference import Posterior
-from nearfield.prediction import Predictor
 from nearfield.reproduction.claims.findings import Finding, verdict
-from nearfield.reproduction.experiment import fit_quietly, make_model
+from nearfield.reproduction.experiment import fit_quietly, make_model, predict
 from nearfield.reproduction.figures import COLOURS, new_figure
 from nearfield.reproduction.paper import KERNELS
 from nearfield.reproduction.problems import split, stream
-from nearfield.reproduction.report import Figure, Table
 from nearfield.reproduction.settings import Settings
 from nearfield.runs import Result, Results, Unit
 
-TITLE = "The limit of a large beta"
-QUOTE = "In the limit as β → ∞, the modal class label in the neighbourhood set has probability 1."
-PLACE = "Section 3, comment 4"
 BETAS = np.geomspace(0.1, 1e6, 43)
 PREDICTIVES = ("printed", "joint")
 
 
 def make_units(settings: Settings) -> list[Unit]:
     """List each kernel, on the first split of wine."""
-    return [Unit(TITLE, run_limit, {"method": method, "seed": settings.seed}) for method in KERNELS]
+    seed = settings.seed
+    return [Unit("limit", run_limit, {"method": method, "seed": seed}) for method in KERNELS]
 
 
 def run_limit(method: str, seed: int) -> Result:
@@ -42,8 +38,7 @@ def run_limit(method: str, seed: int) -> Result:
 
     def probabilities(beta: float, predictive: str) -> NDArray[np.float64]:
         posterior = Posterior.from_nodes([beta], [sigma], [1.0], "sigma")
-        predictor = Predictor(posterior, model.family_, model.labels_, predictive)
-        return predictor.probabilities(distances)
+        return predict(model, posterior, distances, predictive)
 
     modal = probabilities(1.0, "printed").argmax(axis=1)
     points = np.arange(len(modal))
@@ -75,23 +70,9 @@ def judge(results: Results, settings: Settings) -> Finding:
         f"joint predictive, whose coupling includes the in-weights, {joint.min():.1%} to "
         f"{joint.max():.1%}: for the others a different class has the largest support."
     )
-    columns = {
-        "method": "{method}",
-        "predictive": "{predictive}",
-        "beta = 1": "{mean_1:.3f}",
-        "beta = 10": "{mean_10:.3f}",
-        "beta = 100": "{mean_100:.3f}",
-        "beta = 10⁶": "{mean_1000000:.3f}",
-        "share of points at one": "{at_one:.3f}",
-    }
-    table = Table("claim-limit", "Probability of the modal class, mean over points", data, columns)
-    drawing = Figure(
-        "claim-limit",
-        "Probability of the modal class of each test point of wine as beta grows (thin) and its "
-        "mean (thick), with the printed predictive",
-        lambda: _draw({method: curves[method, "printed"] for method in KERNELS}),
-    )
-    return Finding(verdict(float(printed.min()), most=0.95), summary, [table, drawing])
+    shown = {method: curves[method, "printed"] for method in KERNELS}
+    share = float(printed.min())
+    return Finding(verdict(share, most=0.95), summary, data, lambda: _draw(shown))
 
 
 def _record(method: str, predictive: str, probabilities: np.ndarray) -> dict[str, Any]:

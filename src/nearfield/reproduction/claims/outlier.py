@@ -15,18 +15,9 @@ from nearfield.reproduction.experiment import fit_quietly, make_model
 from nearfield.reproduction.figures import COLOURS, new_figure
 from nearfield.reproduction.paper import METHODS
 from nearfield.reproduction.problems import Problem, petals, split, stream
-from nearfield.reproduction.report import Figure, Table
 from nearfield.reproduction.settings import Settings
 from nearfield.runs import Result, Results, Unit
 
-TITLE = "Outliers"
-QUOTE = (
-    "By contrast the distance nearest neighbour models deal with outlying points in a more robust "
-    "manner, since if a point x_j lies further away from other neighbours of x_i, then it will "
-    "have a relatively smaller weight. … Our approach is robust to outliers whereas the nearest "
-    "neighbour approaches will always have an outlying point having neighbours."
-)
-PLACE = "Section 3, comment 1, and section 6"
 NEAREST, FARTHEST = 0.02, 1.5  # distances of the intruder, in standard deviations
 OUTLIER_DISTANCES = np.geomspace(0.1, 100.0, 40)
 HOST, INTRUDER = 0, 2  # setosa, virginica
@@ -36,7 +27,7 @@ CONFIDENT = 0.9
 def make_units(settings: Settings) -> list[Unit]:
     """List each method."""
     arguments = {"seed": settings.seed, "n_distances": settings.n_intruder_distances}
-    return [Unit(TITLE, run_outlier, {"method": method, **arguments}) for method in METHODS]
+    return [Unit("outlier", run_outlier, {"method": method, **arguments}) for method in METHODS]
 
 
 def run_outlier(method: str, seed: int, n_distances: int) -> Result:
@@ -72,22 +63,7 @@ def judge(results: Results, settings: Settings) -> Finding:
     """Ask how much an intruder lowers the probability, and whether confidence falls far away."""
     found = {unit.arguments["method"]: result for unit, result in results}
     data = pd.DataFrame([_record(method, found[method]) for method in METHODS])
-    columns = {
-        "method": "{method}",
-        "lowest probability, intruder near": "{lowest:.2f}",
-        f"intruder {FARTHEST:g} sd away": "{intruder_far:.2f}",
-        "top probability 100 sd away": "{far:.2f}",
-        "outlier score at 0.1 sd": "{score_near:.2f}",
-        "at 100 sd": "{score_far:.0f}",
-    }
-    caption = "Iris, petal length and width; distances in standard deviations"
-    drawing = Figure(
-        "claim-outlier",
-        "Probabilities as a training point of another class moves away from a test point (left), "
-        "and as the test point moves away from all training points (right)",
-        lambda: _draw(found),
-    )
-    return Finding(*assess(data), [Table("claim-outlier", caption, data, columns), drawing])
+    return Finding(*assess(data), data, lambda: _draw(found))
 
 
 def assess(data: pd.DataFrame) -> tuple[str, str]:

@@ -9,17 +9,10 @@ import pandas as pd
 from nearfield.reproduction import errors
 from nearfield.reproduction.claims.findings import FAILS, HOLDS, Finding
 from nearfield.reproduction.figures import ACCENTS, Series, draw_rows, legend_above
-from nearfield.reproduction.paper import BENCHMARKS, TITLES
-from nearfield.reproduction.report import Figure, Table
+from nearfield.reproduction.paper import BENCHMARKS, KERNELS, TITLES
 from nearfield.reproduction.settings import Settings
 from nearfield.runs import Results, Unit
 
-TITLE = "Pseudolikelihood against the full posterior"
-QUOTE = (
-    "This approximation yields a fast approximation to the posterior distribution, however it does "
-    "ignore dependencies beyond first order."
-)
-PLACE = "Section 4.1"
 _COLUMNS = ["beta_mean", "beta_sd", "sigma_mean", "sigma_sd", "cpu_seconds", "error", "log_loss"]
 
 
@@ -30,53 +23,20 @@ def make_units(settings: Settings) -> list[Unit]:
     return [
         unit
         for inference in ("pseudolikelihood", full)
-        for unit in errors.make_units(names, replace(settings, inference=inference), group=TITLE)
-        if "method" in unit.arguments
+        for unit in errors.make_units(names, replace(settings, inference=inference), KERNELS)
     ]
 
 
 def judge(results: Results, settings: Settings) -> Finding:
     """Compare posterior means, times, errors and log losses."""
-    frames = {
-        suffix: errors.collect(
-            [
-                pair
-                for pair in results
-                if (pair[0].arguments["inference"] == "pseudolikelihood") == is_pseudo
-            ]
-        )
-        for suffix, is_pseudo in (("pseudo", True), ("full", False))
-    }
-    means = [
-        errors.main_rows(frame, settings)
-        .groupby(["name", "method"], observed=True)[_COLUMNS]
-        .mean()
-        .add_suffix(f"_{suffix}")
-        for suffix, frame in frames.items()
-    ]
-    data = means[0].join(means[1]).reset_index()
-    columns = {"data set": "{title}", "method": "{method}"}
-    for quantity in ("beta", "sigma"):
-        for suffix, word in (("pseudo", "PL"), ("full", "full")):
-            mean, sd = f"{quantity}_mean_{suffix}", f"{quantity}_sd_{suffix}"
-            columns[f"{quantity}, {word}"] = f"{{{mean}:.2f}} ± {{{sd}:.2f}}"
-    columns |= {
-        "error, PL": "{error_pseudo:.1%}",
-        "error, full": "{error_full:.1%}",
-        "log loss, PL": "{log_loss_pseudo:.3f}",
-        "log loss, full": "{log_loss_full:.3f}",
-    }
-    caption = (
-        "Posterior mean ± sd, test error and log loss, averaged over splits (PL: pseudolikelihood)"
-    )
-    drawing = Figure(
-        "claim-pseudolikelihood",
-        "Posterior mean ± sd of beta, averaged over splits, by pseudolikelihood and in full",
-        lambda: _draw(data),
-    )
-    repulsion = [_repulsion_text(*frames.values())] if settings.prior == "both" else []
-    table = Table("claim-pseudolikelihood", caption, data, columns)
-    return Finding(*_assess(data), [*repulsion, table, drawing])
+    frame = errors.collect(results)
+    frame["by"] = np.where(frame["inference"] == "pseudolikelihood", "pseudo", "full")
+    kept = errors.main_rows(frame, settings)
+    means = kept.groupby(["name", "method", "by"], observed=True)[_COLUMNS].mean()
+    pseudo, full = (means.xs(by, level="by").add_suffix(f"_{by}") for by in ("pseudo", "full"))
+    data = pseudo.join(full).reset_index()
+    notes = (_repulsion_text(frame),) if settings.prior == "both" else ()
+    return Finding(*_assess(data), data, lambda: _draw(data), notes)
 
 
 def _assess(data: pd.DataFrame) -> tuple[str, str]:
@@ -100,19 +60,16 @@ def _assess(data: pd.DataFrame) -> tuple[str, str]:
     )
 
 
-def _repulsion_text(pseudo: pd.DataFrame, full: pd.DataFrame) -> str:
+def _repulsion_text(frame: pd.DataFrame) -> str:
     """Compare the mass that either gives to negative beta under the paper's prior."""
-    by_pseudo, by_full = (
-        frame[frame["prior"] == "paper"]
-        .groupby(["name", "method"], observed=True)["mass_below_zero"]
-        .mean()
-        for frame in (pseudo, full)
-    )
-    name, method = worst = by_pseudo.idxmax()
+    groups = frame[frame["prior"] == "paper"].groupby(["name", "method", "by"], observed=True)
+    mass = groups["mass_below_zero"].mean().unstack()
+    name, method = mass["pseudo"].idxmax()
+    worst = mass.loc[name, method]
     return (
         "Under the paper's prior, which allows negative beta, pseudolikelihood overstates "
         f"repulsion: on {TITLES[name]} with {method} it gives beta < 0 a probability of "
-        f"{by_pseudo[worst]:.0%}, averaged over splits, the full posterior {by_full[worst]:.0%}. "
+        f"{worst['pseudo']:.0%}, averaged over splits, the full posterior {worst['full']:.0%}. "
         "Pseudolikelihood needs the prior truncated at zero."
     )
 

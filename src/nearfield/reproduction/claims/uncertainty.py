@@ -11,17 +11,8 @@ from nearfield.reproduction.experiment import fit_quietly, make_model
 from nearfield.reproduction.figures import ACCENTS, new_figure
 from nearfield.reproduction.metrics import predictive_entropy
 from nearfield.reproduction.problems import load, petals, split, stream
-from nearfield.reproduction.report import Figure, Table
 from nearfield.reproduction.settings import Settings
 from nearfield.runs import Result, Results, Unit
-
-TITLE = "Where allocation is uncertain"
-QUOTE = (
-    "The most likely allocations for the test dataset can be evaluated and also the uncertainty "
-    "that goes with them. So this makes it possible to determine regions where allocation to "
-    "specific classes is uncertain."
-)
-PLACE = "Section 6"
 
 
 def make_units(settings: Settings) -> list[Unit]:
@@ -29,11 +20,8 @@ def make_units(settings: Settings) -> list[Unit]:
     arguments = {"seed": settings.seed, "inference": settings.inference, "n_grid": settings.n_grid}
     if settings.paper_chain:
         arguments["chain"] = settings.paper_chain
-    table2 = errors.make_units(settings.data_sets, settings, group=TITLE)
-    return [
-        Unit(TITLE, run_map, arguments),
-        *(unit for unit in table2 if unit.arguments.get("method") == "d-nn1"),
-    ]
+    table2 = errors.make_units(settings.data_sets, settings, methods=("d-nn1",))
+    return [Unit("uncertainty", run_map, arguments), *table2]
 
 
 def run_map(
@@ -80,22 +68,8 @@ def judge(results: Results, settings: Settings) -> Finding:
         f"to the third with the highest on {is_ordered.sum()} of {len(data)} data sets; the latter "
         f"has {data['share'].min():.0%} to {data['share'].max():.0%} of all errors."
     )
-    columns = {
-        "data set": "{title}",
-        "error, low entropy": "{low:.1%}",
-        "middle": "{middle:.1%}",
-        "high entropy": "{high:.1%}",
-        "share of all errors at high entropy": "{share:.0%}",
-    }
-    caption = "Test error of d-nn1 by thirds of predictive entropy"
-    drawing = Figure(
-        "claim-uncertainty",
-        "Predictive entropy of d-nn1 on the petals of iris, with the training points (discs) and "
-        "the misclassified test points (crosses)",
-        lambda: _draw(entropy_map),
-    )
-    table = Table("claim-uncertainty", caption, data, columns)
-    return Finding(verdict(float(is_ordered.mean())), summary, [table, drawing])
+    share = float(is_ordered.mean())
+    return Finding(verdict(share), summary, data, lambda: _draw(entropy_map))
 
 
 def _draw(entropy_map: Result) -> Any:
