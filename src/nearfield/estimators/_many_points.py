@@ -25,9 +25,9 @@ from nearfield.estimators._metric import MetricSpace, learning_rows
 from nearfield.estimators._settings import check_usable, make_priors, make_rng
 from nearfield.estimators._sizes import sizes
 from nearfield.estimators._stacking import stacking_weights
-from nearfield.field import DistanceFamily, SubsampledConditionals, take
+from nearfield.field import DistanceFamily, take
 from nearfield.neighbors import NeighborGraph
-from nearfield.prediction.grid import HeldOutPosterior, HeldOutPrior, infer_on_grid
+from nearfield.prediction.grid import HeldOutPrior, approximate_log_evidence, infer_on_grid
 from nearfield.prediction.heldout import HeldOutField, HeldOutFold
 
 _MAX_CHOSEN = 3
@@ -194,13 +194,9 @@ def fit_on_held_out(training: Any, *, fit_intercept: bool) -> tuple[ModelFit, Fl
     log_densities : ndarray, shape (n_sites,)
         Of the labels, given all others.
     """
-    infer = partial(_infer, sd_alpha=intercept_spread(fit_intercept))
-
-    def log_evidence(conditionals: SubsampledConditionals) -> float:
-        return float(infer(conditionals).posterior.log_evidence or 0.0)
-
-    graph = choose_neighbors(training, log_evidence)
-    found = infer(training.conditionals(graph, training.sites))
+    sd_alpha = intercept_spread(fit_intercept)
+    graph = choose_neighbors(training, partial(_explain, approximate_log_evidence, sd_alpha))
+    found = _explain(infer_on_grid, sd_alpha, training.conditionals(graph, training.sites))
     family = training.family(graph)
     priors = make_priors(family, None, None)
     if fit_intercept:
@@ -208,13 +204,14 @@ def fit_on_held_out(training: Any, *, fit_intercept: bool) -> tuple[ModelFit, Fl
     return ModelFit(family, found.posterior, priors, "pseudolikelihood"), found.log_densities
 
 
-def _infer(conditionals: SubsampledConditionals, sd_alpha: float) -> HeldOutPosterior:
+def _explain(method: Callable[..., Any], sd_alpha: float, conditionals: Any) -> Any:
+    """Apply a method of inference to the conditionals of held-out points."""
     prior = HeldOutPrior.from_priors(make_priors(conditionals, None, None), sd_alpha)
 
     def supports(sigmas: Floats) -> Floats:
         return np.stack(list(conditionals.supports(sigmas, conditionals.labels)))
 
-    return infer_on_grid(
+    return method(
         supports,
         conditionals.labels,
         prior,
