@@ -31,8 +31,8 @@ for d-nn and averages of it, 4 to within 22%. Of pk-nn, whose log odds jump, 16 
 
 # Of more features, one alone would soon leave the data: for a meat spectrum, steps of 1/16 of the
 # path add up to 13 times the log odds. Derivatives take their place, by differences to one side.
-# For three meat spectra 8 of them along the path add up to within 41% of the log odds, 16, which take
-# twice the time, to within 6%; the attributions of the two correlate by 0.93 or more.
+# For three meat spectra 8 of them along the path add up to within 41% of the log odds; 16 to within
+# 6%, in twice the time. The attributions of the two correlate by 0.93 or more.
 _MANY_FEATURES = 100
 _N_DERIVATIVES = 8
 _SMALL_STEP = 1e-7  # of the path
