@@ -98,6 +98,39 @@ def test_attributions_add_up_to_the_log_odds_beside_the_mean():
         assert abs(errors[1]) < max(abs(errors[0]) / 64, 1e-6)
 
 
+def wide_case(log_odds_of):
+    """Give the arguments of an attribution to 120 features, of log odds that are known."""
+    rng = np.random.default_rng(0)
+    point, mean, slope, bend = rng.normal(size=(4, 120)) / 10.0
+
+    def predict(points):
+        half = 0.5 * log_odds_of(points, slope, bend)
+        return np.exp(np.column_stack([half, -half]))  # odds will do
+
+    return (predict, point, mean, list(np.arange(120)[:, None]), Contrast(0, 1)), slope, bend
+
+
+def test_wide_attributions_are_integrals_of_derivatives():
+    arguments, slope, bend = wide_case(lambda x, slope, bend: x @ slope + 0.5 * (x @ bend) ** 2)
+    _, point, mean, _, _ = arguments
+    gradient = slope + (0.5 * (point + mean) @ bend) * bend  # linear: the mean over the path
+    # The step of 1e-7 leaves an error of that order, and rounding one of 1e-9.
+    np.testing.assert_allclose(
+        path_attributions(*arguments), gradient * (point - mean), rtol=1e-5, atol=1e-7
+    )
+
+
+def test_wide_attributions_of_log_odds_that_jump_are_not_zero():
+    arguments, _, _ = wide_case(lambda x, slope, _: np.round(1e4 * (x @ slope)) / 1e4)
+    _, point, mean, _, contrast = arguments
+    attributions = path_attributions(*arguments)
+    expected = -np.diff(contrast.log_odds(arguments[0](np.stack([point, mean]))))[0]
+    assert attributions.any()
+    # Both ends of each difference are rounded, with a standard deviation of 1e-4 / sqrt(12).
+    standard_error = 1e-4 * np.sqrt(2 / 12 * 120 * N_STEPS)
+    assert abs(attributions.sum() - expected) < 4 * standard_error < 0.1 * abs(expected)
+
+
 def test_values_of_the_nearest_other_sample_change_the_class(model):
     for i, why in enumerate(model.explain(NEW)):
         other = why.nearest_other

@@ -68,10 +68,24 @@ def test_recipes_are_weighed_with_the_estimators(fitted):
     assert {tuple(e.metric_params) for e in fitted.estimators_} == {("max_shrinkage",)}
 
 
-def test_default_metrics_are_those_that_whiten():
+def test_default_metric_whitens():
     X, y = spectra(24)
     model = NearfieldClassifier(preprocess="spectra", n_folds=2, random_state=0).fit(X, y)
-    assert set(model.summary()["metric"]) == {"within", "discriminant"}
+    assert set(model.summary()["metric"]) == {"within"}
+
+
+def test_thirds_of_first_derivatives_have_estimators_of_their_own(tmp_path):
+    X, y = spectra(24)
+    wide = np.repeat(X, 2, axis=1)
+    model = quick(kernels=("gaussian",)).fit(wide, y)
+    features = model.summary()["features"].tolist()
+    for recipe in ("first derivative (7)", "first derivative (15)"):
+        parts = (f"{recipe}, {part} third" for part in ("first", "second", "last"))
+        assert {recipe, *parts} <= set(features)
+    assert len(features) == len(set(features)) == len(SpectraRecipes().recipes) + 6
+    nearfield.save(model, tmp_path / "model")
+    again = nearfield.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(wide), model.predict_proba(wide))
 
 
 def test_a_file_gives_the_same_predictions_and_decisions(fitted, tmp_path):

@@ -17,6 +17,13 @@ from nearfield.report import PLS_COMPONENTS, PLSDiscriminantAnalysis
 from nearfield.spectra import Recipe, SpectraRecipes
 
 _GOALS = {"meat": 0.05, "greek olive oil": 0.085}
+_RECIPES = (
+    Recipe(),
+    Recipe(has_snv=True),
+    Recipe(deriv=1),
+    Recipe(has_snv=True, deriv=1),
+    Recipe(has_snv=True, deriv=2, window_length=25),
+)  # of the peers: those that the goals name
 
 
 SPECTRA: tuple[Problem, ...] = tuple(
@@ -37,7 +44,7 @@ def _pls(shape: Shape, seed: int) -> Any:
     """Make PLS-DA whose preprocessing and components are chosen together."""
     steps = [("recipe", SpectraRecipes()), ("pls", PLSDiscriminantAnalysis())]
     grid = {
-        "recipe__recipes": [(recipe,) for recipe in SpectraRecipes().recipes],
+        "recipe__recipes": [(recipe,) for recipe in _RECIPES],
         "pls__n_components": list(PLS_COMPONENTS),
     }
     return GridSearchCV(Pipeline(steps), grid, scoring="neg_log_loss", cv=shape.n_folds)
@@ -47,9 +54,6 @@ SPECTRA_METHODS: Mapping[str, Maker] = {
     "nearfield": _nearfield,
     "nearfield, no preprocessing": nearfield,
     "PLS-DA": _pls,
-    **{
-        f"LDA, {Recipe(*recipe).description}": _discriminant(Recipe(*recipe))
-        for recipe in SpectraRecipes().recipes
-    },
+    **{f"LDA, {recipe.description}": _discriminant(recipe) for recipe in _RECIPES},
 }
 """Makers of the methods by name."""

@@ -10,6 +10,7 @@ from scipy.special import softmax
 from nearfield.estimators._distance import DistanceNeighborsClassifier
 from nearfield.estimators._held_out import (
     TrainingData,
+    concentration_of,
     fit_held_out,
     metric_params_of,
     metrics_of,
@@ -65,7 +66,7 @@ def fit_by_stacking(
     estimators = [estimator for group in fitted for estimator, _ in group]
     log_densities = np.transpose([log_density for group in fitted for _, log_density in group])
     counts = None if multiplicities is None else np.tile(multiplicities, len(repeats))
-    weights = stacking_weights(log_densities, len(repeats) * model.concentration, counts)
+    weights = stacking_weights(log_densities, len(repeats) * concentration_of(model), counts)
     return Average(estimators, np.average(log_densities, axis=0, weights=counts), weights)
 
 

@@ -67,12 +67,13 @@ class NearfieldClassifier(PosteriorMixin, ProbabilisticClassifier):
         As those of `DistanceNeighborsClassifier`, but ``"precomputed"``. By default
         ``"euclidean"``, ``"manhattan"``, ``"within"``, ``"ard"``, ``"discriminant"`` and, if there
         are at least as many points as features times classes, ``"quadratic"``; of spectra
-        ``"within"`` and ``"discriminant"``.
+        ``"within"``.
     preprocess : {"spectra"}, optional
         With ``"spectra"``, features are wavelengths in their order, and each preprocessing of
-        `nearfield.spectra.SpectraRecipes` has estimators of its own, weighed with the others. The
-        shrinkage of the metrics is then at most 0.1. Not for tables with categories or missing
-        values, or fewer than 20 columns.
+        `nearfield.spectra.SpectraRecipes` has estimators of its own, weighed with the others; first
+        derivatives have some for each third of the wavelengths too. The shrinkage of the metric is
+        then at most 0.1. Not for tables with categories or missing values, or fewer than 20
+        columns.
     power_transform : bool
         Whether features go through `nearfield.distances.PowerTransform` first: a power for each,
         which reduces skewness, chosen without labels from at most 10,000 points. Not done
@@ -102,7 +103,7 @@ class NearfieldClassifier(PosteriorMixin, ProbabilisticClassifier):
         to 250 and twice up to 500, and the results are averaged.
     concentration : float
         How strongly the weights are shrunk towards equal ones: each estimator has a Dirichlet
-        parameter of one plus this.
+        parameter of one plus this, or with spectra plus twice this.
     n_jobs : int, optional
         Parallel threads; no result depends on it.
     random_state : int, RandomState, Generator or None

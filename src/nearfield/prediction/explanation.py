@@ -14,6 +14,7 @@ wavelength put to its mean would leave a spike unlike all data.
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,9 +27,16 @@ Groups = Sequence[NDArray[np.int64]]
 N_STEPS = 16
 """Steps of the path. For three samples of wine, 8 and 16 steps add up to within 7% of the log odds
 for d-nn and averages of it, 4 to within 22%. Of pk-nn, whose log odds jump, 16 add up to within
-25%. For three meat spectra, 8 steps add up to within 17%."""
+25%."""
 
-_VALUES_AT_ONCE = 2**22  # of copies of a point: 32 MB
+# Of more features, one alone would soon leave the data: for a meat spectrum, steps of 1/16 of the
+# path add up to 13 times the log odds. Derivatives take their place, by differences to one side.
+# For three meat spectra 8 of them along the path add up to within 41% of the log odds; 16 to within
+# 6%, in twice the time. The attributions of the two correlate by 0.93 or more.
+_MANY_FEATURES = 100
+_N_DERIVATIVES = 8
+_SMALL_STEP = 1e-7  # of the path
+_VALUES_AT_ONCE = 2**19  # of copies of a point: 4 MB, which a cache holds
 
 
 @dataclass(frozen=True)
@@ -209,22 +217,42 @@ def path_attributions(
     mean: Floats,
     groups: Groups,
     contrast: Contrast,
-    n_steps: int = N_STEPS,
+    n_steps: int | None = None,
 ) -> Floats:
     """Attribute log odds to features along the path from the mean, shape (n_features,).
 
     At the middle of each step, a feature alone goes from the step's start to its end: central
-    differences, exact for log odds that are quadratic in the features. Arguments are those of
-    `single_effects`.
+    differences, exact for log odds that are quadratic in the features. Of more than 100 features,
+    each goes a tiny part of the way, unless the log odds are piecewise constant, as those of pk-nn.
+    Arguments are those of `single_effects`.
     """
+    along_path = partial(_attributions, predict, point, mean, groups, contrast)
+    if len(groups) > _MANY_FEATURES:
+        attributions = along_path(n_steps or _N_DERIVATIVES, (_SMALL_STEP,))
+        if attributions.any():
+            return attributions
+    n_steps = n_steps or N_STEPS
+    return along_path(n_steps, (-0.5 / n_steps, 0.5 / n_steps))
+
+
+def _attributions(
+    predict: Callable[[Floats], Floats],
+    point: Floats,
+    mean: Floats,
+    groups: Groups,
+    contrast: Contrast,
+    n_steps: int,
+    offsets: Sequence[float],
+) -> Floats:
+    """Average the difference quotients at some offsets, in parts of the path, over its steps."""
     change = np.where(np.isnan(point), 0.0, point - mean)  # a missing value stays missing
     start = np.where(np.isnan(point), point, mean)
     attributions = np.zeros(len(groups))
     for step in range(n_steps):
         middle = start + (step + 0.5) / n_steps * change
-        half = 0.5 / n_steps * change
-        attributions += single_effects(predict, middle, middle - half, groups, contrast)
-        attributions -= single_effects(predict, middle, middle + half, groups, contrast)
+        for offset in offsets:
+            loss = single_effects(predict, middle, middle + offset * change, groups, contrast)
+            attributions -= loss / (offset * len(offsets) * n_steps)
     return attributions
 
 
@@ -251,8 +279,8 @@ def single_effects(
     effects : ndarray, shape (n_features,)
     """
     effects = np.zeros(len(groups))
-    differs = np.array([not _is_same(point[columns], other[columns]) for columns in groups], bool)
-    candidates = np.flatnonzero(differs)
+    is_same = (point == other) | (np.isnan(point) & np.isnan(other))
+    candidates = np.flatnonzero([not is_same[columns].all() for columns in groups])
     n_rows = max(1, _VALUES_AT_ONCE // max(len(point), 1))
     for start in range(0, len(candidates), n_rows):
         batch = candidates[start : start + n_rows]
@@ -297,7 +325,3 @@ def find_change(
             row = int(is_changed.argmax())
             return order[: start + row + 1], int(predicted[row])
     return None
-
-
-def _is_same(values: Floats, others: Floats) -> bool:
-    return np.array_equal(values, others, equal_nan=True)
