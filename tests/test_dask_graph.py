@@ -195,7 +195,7 @@ def test_all_models_are_those_of_one_machine(here, case):
 def check_predictions(ours, theirs, new):
     """Compare all that two models say."""
     lazy, prior = as_array(new, 40), [0.4, 0.3, 0.2, 0.1]
-    assert theirs._model.family.graph.n_neighbors == ours.family_.n_neighbors
+    assert theirs._model.family.n_neighbors == ours.family_.n_neighbors
     np.testing.assert_allclose(theirs.posterior_.beta, ours.posterior_.beta, rtol=1e-8)
     for model in (ours, theirs):
         model.set_params(class_prior=prior)

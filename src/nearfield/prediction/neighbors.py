@@ -177,7 +177,7 @@ class NeighborPredictor(FieldPredictor):
         The parameters are those of all labels.
         """
         conditionals = self.family.conditionals(self.labels, sites)
-        supports = conditionals.supports(self.nodes.scales, self.labels[sites])
+        supports = conditionals.supports(self.nodes.scales, conditionals.labels)
         return self.nodes.mean(np.stack(list(supports), axis=1), self.external_field)
 
     def neighborhood(self, points: Any) -> Neighborhood:
