@@ -166,15 +166,11 @@ class ShardedTraining(TrainingGraph):
 
     def build(self, n_neighbors: int) -> Any:
         """Search the neighbours of all training points, with the ties of the last."""
-        graph = self._search(n_neighbors)
-        n_columns = graph.n_columns(n_neighbors)
-        if n_columns > n_neighbors:
-            graph = self._search(n_columns)
-        return graph.cut(n_neighbors, n_columns)
+        return build_graph(self.shards, n_neighbors)
 
     def build_of_sites(self, sites: Numbers, n_neighbors: int) -> Any:
         """Search the neighbours of some training points alone."""
-        return self._search(n_neighbors, sites).cut(n_neighbors, n_neighbors)
+        return _search(self.shards, n_neighbors, sites).cut(n_neighbors, n_neighbors)
 
     def family(self, graph: Any) -> ShardedFamily:
         """Make the family of fields on a `ShardedGraph`."""
@@ -185,21 +181,6 @@ class ShardedTraining(TrainingGraph):
         family = self.family(self.build_of_sites(sites, n_neighbors))
         return replace(family, is_directed=True).conditionals(None, sites)
 
-    def _search(self, n_neighbors: int, sites: Numbers | None = None) -> ShardedGraph:
-        """Search the neighbours of the points of each shard, there and on the other shards."""
-        n_points, n_classes = self.n_points, self.n_classes
-
-        def build(shards: Sequence[Delayed]) -> list[Delayed]:
-            parts = []
-            for home in shards:
-                codes, queries = delayed(Shard.own, nout=2)(home, sites)
-                answers = search(shards, queries, n_neighbors + 1, homes=[home])
-                lists = delayed(merge)(answers, queries, n_neighbors + 1, n_points)
-                parts.append(delayed(_graph_rows)(codes, lists, n_neighbors, n_points, n_classes))
-            return parts
-
-        return ShardedGraph(Kept(build, self.shards.kept), n_neighbors, n_points)
-
     def _longest(self) -> float:
         """Find about the largest distance between points: from the one farthest from the first."""
         shards = self.shards.kept.values
@@ -208,6 +189,31 @@ class ShardedTraining(TrainingGraph):
         for _ in range(2):
             distance, _, start = delayed(max, nout=3)([farthest(s, start) for s in shards])
         return distance.compute()
+
+
+def build_graph(shards: Shards, n_neighbors: int, sites: Numbers | None = None) -> ShardedGraph:
+    """Search the neighbours of training points, all or some, with the ties of the last."""
+    graph = _search(shards, n_neighbors, sites)
+    n_columns = graph.n_columns(n_neighbors)
+    if n_columns > n_neighbors:
+        graph = _search(shards, n_columns, sites)
+    return graph.cut(n_neighbors, n_columns)
+
+
+def _search(shards: Shards, n_neighbors: int, sites: Numbers | None) -> ShardedGraph:
+    """Search the neighbours of the points of each shard, there and on the other shards."""
+    n_points, n_classes = shards.n_points, shards.n_classes
+
+    def build(shards: Sequence[Delayed]) -> list[Delayed]:
+        parts = []
+        for home in shards:
+            codes, queries = delayed(Shard.own, nout=2)(home, sites)
+            answers = search(shards, queries, n_neighbors + 1, homes=[home])
+            lists = delayed(merge)(answers, queries, n_neighbors + 1, n_points)
+            parts.append(delayed(_graph_rows)(codes, lists, n_neighbors, n_points, n_classes))
+        return parts
+
+    return ShardedGraph(Kept(build, shards.kept), n_neighbors, n_points)
 
 
 def _graph_rows(

@@ -18,7 +18,7 @@ import numpy as np
 from dask.delayed import Delayed, delayed
 from numpy.typing import NDArray
 
-from nearfield.dask._graph import GraphRows, ShardedFamily
+from nearfield.dask._graph import GraphRows, ShardedFamily, build_graph
 from nearfield.dask._kept import Kept
 from nearfield.dask._shards import Queries, Shard, Shards, merge, search
 from nearfield.dask._training import Block, TrainingBlocks, collect, join
@@ -174,7 +174,11 @@ class ShardedField(ShardedModel):
 
     def conditional_probabilities(self, sites: Numbers) -> Floats:
         """Average the conditionals of some training points given all other labels, shape (m, G)."""
-        return replace(self.predictor, family=self.fit.family).conditional_probabilities(sites)
+        family = self.fit.family
+        if family.is_directed:  # its graph has some of the points alone
+            graph = build_graph(self.shards, family.n_neighbors, sites)
+            family = replace(family, graph=graph)
+        return replace(self.predictor, family=family).conditional_probabilities(sites)
 
     def to_local(self) -> Any:
         """Give the estimator of one machine the training points, and what was fitted."""
