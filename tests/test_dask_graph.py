@@ -197,7 +197,7 @@ def test_all_models_are_those_of_one_machine(here, case):
 def check_predictions(ours, theirs, new):
     """Compare all that two models say."""
     lazy, prior = as_array(new, 40), [0.4, 0.3, 0.2, 0.1]
-    assert theirs._model.family.graph.n_neighbors == ours.family_.n_neighbors
+    assert theirs._model.family.n_neighbors == ours.family_.n_neighbors
     np.testing.assert_allclose(theirs.posterior_.beta, ours.posterior_.beta, rtol=1e-8)
     for model in (ours, theirs):
         model.set_params(class_prior=prior)
@@ -286,13 +286,21 @@ def test_a_model_on_dask_is_saved_as_that_of_one_machine(here, tmp_path):
         assert_same(loaded.predict_proba(NEW), model.predict_proba(as_array(NEW)).compute())
 
 
-@pytest.mark.parametrize("name", ["DistanceNeighborsClassifier", "NearfieldClassifier"])
+DECIDING = {
+    DISTANCE: {},
+    PROBABILISTIC: {"neighborhood": "directed"},
+    "NearfieldClassifier": {"metrics": ("euclidean",)},
+}
+
+
+@pytest.mark.parametrize("name", DECIDING)
 def test_decisions_over_shards_are_those_of_one_machine(here, name, use_sizes):
     use_sizes(max_calibration=400, max_learning=400, n_learning=300)
-    settings = SETTINGS | ({"metrics": ("euclidean",)} if name.startswith("Near") else {})
+    settings = SETTINGS | DECIDING[name]
     ours = getattr(nearfield, name)(**settings).fit(X, Y)
     theirs = getattr(nearfield_dask, name)(**settings).fit(as_array(X), as_array(Y))
     new = as_array(NEW, 60)
+    assert_same(theirs.held_out_proba_, ours.held_out_proba_)
     assert_same(theirs.membership(new).compute(), ours.membership(NEW))
     np.testing.assert_array_equal(theirs.predict_set(new).compute(), ours.predict_set(NEW))
     np.testing.assert_array_equal(theirs.decide(new).compute(), ours.decide(NEW))
@@ -399,7 +407,7 @@ def test_merged_lists_are_the_nearest_of_all():
     merged = merge_lists(lists, 6, 8)
     np.testing.assert_array_equal(merged.distances, distances[:, :8])
     np.testing.assert_array_equal(merged.rows, rows[:, :8])
-    again = merge_lists(lists[1:], 6, 40, merge_lists(lists[:1], 6, 35))
+    again = merge_lists(lists, 6, 40)
     np.testing.assert_array_equal(again.distances[:, :30], distances)
     assert not np.isfinite(again.distances[:, 30:]).any()
     assert (again.rows[:, 30:] == -1).all()

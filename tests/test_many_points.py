@@ -319,6 +319,26 @@ def test_a_saved_pk_nn_of_many_points_predicts_the_same(neighborhood, some_sites
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
 
 
+@NEIGHBORHOODS
+@pytest.mark.parametrize("has_ties", [False, True], ids=["apart", "ties"])
+def test_decisions_of_pk_nn_hold_out_each_point(neighborhood, has_ties, some_sites, use_sizes):
+    """The conditionals of the graph of all points, though a directed model keeps that of some."""
+    use_sizes(max_calibration=150, max_learning=150, n_learning=100, n_pilot_sites=90)
+    X, y = noisy_moon(320, has_ties=has_ties)
+    model = pk_nn(neighborhood).fit(X[:300], y[:300]).partial_fit(X[300:], y[300:])
+    family, nodes, rows = model.family_, model._predictor.nodes, model.calibration_rows_
+    whole = NeighborFamily.from_distances(
+        distance_matrix(model.metric_space_.points),
+        2,
+        n_neighbors=family.n_neighbors,
+        is_directed=family.is_directed,
+    )
+    supports = [whole.support(k, y)[rows] for k in nodes.scales]
+    expected = nodes.mean(np.stack(supports, axis=1), np.zeros(2))
+    np.testing.assert_allclose(model.held_out_proba_, expected, atol=1e-12)
+    assert model.predict_set(X).shape == (320, 2)
+
+
 def test_a_posterior_that_reaches_the_largest_k_is_told(few_are_many, use_sizes):
     use_sizes(max_k=5)
     X, y = noisy_moon(300)

@@ -114,11 +114,10 @@ def test_in_weights_of_multiples_of_one_are_the_compiled_ones(kernel):
     reverse = ReverseNeighbors.from_mask(distances <= graph.distances[:, 6] + 1e-9, distances)
     smooth = NeighborKernel(kernel, 7)
     scales = np.array([1.0, 3.0, 7.0]) if kernel == "uniform" else np.array([0.4, 1.1])
-    log_rest = None if kernel == "uniform" else smooth.log_normalizers(graph.distances, scales, 6)
-    found = smooth.new_in_support_of_multiples(
+    found = smooth.new_in_support(
         reverse, labels, graph.distances, scales, 3, np.ones(30), np.ones(graph.rows.shape)
     )
-    expected = smooth.new_in_support(reverse, labels, graph.distances, scales, 3, log_rest)
+    expected = smooth.new_in_support(reverse, labels, graph.distances, scales, 3)
     np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
@@ -135,7 +134,7 @@ def test_in_weights_on_the_graph_count_the_nearest_but_one(kernel):
         rest = COUNTS[graph.rows[j, : k - 1]] @ value(graph.distances[j, : k - 1])
         own = value(distances[i, j])
         expected[i, LABELS[j]] += COUNTS[j] * own / (rest + own)
-    found = NeighborKernel(kernel, k).new_in_support_of_multiples(
+    found = NeighborKernel(kernel, k).new_in_support(
         reverse,
         LABELS,
         graph.distances,

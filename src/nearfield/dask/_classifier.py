@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from nearfield import estimators
 from nearfield.dask._graph import ShardedTraining
 from nearfield.dask._lazy import LazyClassifier
-from nearfield.dask._model import AverageModel, ShardedModel, WholeModel
+from nearfield.dask._model import ShardedAverage, ShardedField, WholeModel
 from nearfield.dask._shards import Shards
 from nearfield.dask._training import TrainingBlocks
 from nearfield.estimators import (
@@ -42,8 +42,8 @@ class LazyFieldClassifier(LazyClassifier, FieldClassifier):
     def _fit_model(self, training: TrainingBlocks) -> Any:
         n_points = training.n_points
         rng = make_rng(self.random_state)
+        settings = self._local(training.classes, random_state=rng)
         if _has_all_sites(training, self._kernel) or not self._uses_graph(n_points):
-            settings = self._local(random_state=rng, class_prior=None)
             return WholeModel(settings, training)
         inference = Inference.from_estimator(self, rng)
         if not inference.is_pseudolikelihood:
@@ -56,7 +56,7 @@ class LazyFieldClassifier(LazyClassifier, FieldClassifier):
         seed = draw_seed(rng, n_points)
         sharded = ShardedTraining(shards, self._kernel, self._is_directed, seed=seed)
         fit = fit_on_graph(inference, sharded, self._n_neighbors)
-        return ShardedModel(shards, fit, self.predictive)
+        return ShardedField(settings, shards, fit)
 
 
 class DistanceNeighborsClassifier(LazyFieldClassifier, estimators.DistanceNeighborsClassifier):
@@ -178,7 +178,7 @@ class_weight, class_prior, n_folds, concentration, n_jobs, random_state
         check_average(self)
 
     def _fit_model(self, training: TrainingBlocks) -> Any:
-        settings = self._local(class_prior=None)
+        settings = self._local(training.classes)
         if _has_all_sites(training, "gaussian") or self.averaging != "stacking":
             return WholeModel(settings, training)
         if self.preprocess is not None:
@@ -191,7 +191,7 @@ class_weight, class_prior, n_folds, concentration, n_jobs, random_state
         if self.power_transform and training.n_features < training.n_points:
             features = fit_features(training)
             training = training.map(features.transform)
-        settings.classes_, settings.power_transform_ = training.classes, features
+        settings.power_transform_ = features
         shards: dict[Any, Shards] = {}  # by metric
 
         def fit(estimator: Any, sites: NDArray[np.int64]) -> tuple[Any, NDArray[np.float64]]:
@@ -199,17 +199,15 @@ class_weight, class_prior, n_folds, concentration, n_jobs, random_state
             if metric not in shards:
                 space = MetricSpace.learn(training, metric, None, standardize=True)
                 shards[metric] = Shards.from_training(training, space)
-            sharded = ShardedTraining(shards[metric], estimator.kernel, False, sites=sites)
+            sharded = ShardedTraining(shards[metric], estimator.kernel, sites=sites)
             fit, log_densities = fit_on_held_out(sharded, fit_intercept=estimator.fit_intercept)
             estimator.classes_, estimator.n_features_in_ = training.classes, training.n_features
-            estimator.posterior_ = fit.posterior
-            model = ShardedModel(shards[metric], fit, estimator.predictive)
-            return (estimator, model), log_densities
+            return ShardedField(estimator, shards[metric], fit), log_densities
 
-        pairs, log_scores, weights = fit_many_points(settings, training, fit)
+        fields, log_scores, weights = fit_many_points(settings, training, fit)
         training.blocks.release()
-        settings._keep([estimator for estimator, _ in pairs], log_scores, weights)
-        return AverageModel(settings, [model for _, model in pairs])
+        settings._keep([field.estimator for field in fields], log_scores, weights)
+        return ShardedAverage(settings, fields)
 
 
 def _has_all_sites(training: TrainingBlocks, kernel: str) -> bool:

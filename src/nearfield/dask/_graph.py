@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import dask
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nearfield.dask._kept import Kept, each
 from nearfield.dask._shards import Shard, Shards, merge, search
 from nearfield.dask._training import collect
-from nearfield.estimators import MetricSpace, check_longest, conditional_rows
+from nearfield.estimators import MetricSpace, TrainingGraph
 from nearfield.field import (
     GraphEdges,
     NeighborFamily,
@@ -21,7 +21,7 @@ from nearfield.field import (
     nearest_distances,
     scale_range_from_nearest,
 )
-from nearfield.neighbors import ShortLists, last_tie, most_columns
+from nearfield.neighbors import NeighborGraph, NeighborLists, last_tie, most_columns
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -39,15 +39,6 @@ class GraphRows(NamedTuple):
         """Keep the first columns."""
         lists: Any = (np.ascontiguousarray(array[:, :n_columns]) for array in self[2:])
         return GraphRows(self.rows, self.labels, *lists)
-
-
-class PartGraph(NamedTuple):
-    """Rows of the graph, or none, for a family on a worker: in the place of `NeighborGraph`."""
-
-    distances: Floats
-    rows: Numbers  # codes, in the place of row numbers
-    n_neighbors: int
-    n_points: int  # of all training points
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,40 +75,64 @@ class ShardedGraph:
         return max(dask.compute(*each(partial(last_tie, n_neighbors=n_neighbors), lists)))
 
 
-def family_of(family: NeighborFamily, part: GraphRows | None = None) -> NeighborFamily:
-    """Make the family of some rows of the graph, or of none, that can be on a worker."""
-    none: Any = np.empty((0, 0))
-    distances, codes = (none, none) if part is None else (part.distances, part.codes)
-    graph: Any = PartGraph(distances, codes, family.n_neighbors, family.n_points)
-    return replace(family, graph=graph)
+class PartGraph(NamedTuple):
+    """Rows of the graph, or none, for a family on a worker: in the place of `NeighborGraph`."""
+
+    distances: Floats
+    rows: Numbers  # codes, in the place of row numbers
+    n_neighbors: int
+    n_points: int  # of all training points
 
 
-def take_conditionals(family: NeighborFamily, sites: Numbers) -> SubsampledConditionals:
-    """Take the conditionals of some points given all other labels, on a `ShardedGraph`."""
-    graph: Any = family.graph
-    parts, edges = graph.parts.values, None
-    if not family.is_directed:
-        find = partial(_edges, sites=sites, n_points=family.n_points, n_classes=family.n_classes)
-        edges = _map_parts(parts, find)
-    scale_range = delayed(_scale_range)(family.kernel, family.n_neighbors, each(_nearest, parts))
-    found, scale_range = dask.compute(collect(parts, sites), scale_range)
-    return SubsampledConditionals(
-        found.distances,
-        found.codes % family.n_classes,
-        found.labels,
-        family.n_classes,
-        family.neighbor_kernel,
-        edges,
-        scale_range,
-        family.longest,
-        family.external_field,
-        map_parts=_map_parts,
-        sum_parts=_sum_parts,
-    )
+class ShardedFamily(NeighborFamily):
+    """The family of fields on a `ShardedGraph`: conditionals come from where the rows are."""
+
+    @cached_property
+    def scale_range(self) -> tuple[float, float]:
+        """From where only the nearest neighbours count to where all on the graph count alike."""
+        nearest = each(_nearest, self._parts)
+        return delayed(_scale_range)(self.kernel, self.n_neighbors, nearest).compute()
+
+    def conditionals(self, labels: Any, sites: Any = None) -> SubsampledConditionals:
+        """Take the conditionals of some sites given all other labels, which are on the shards."""
+        edges = None
+        if not self.is_directed:
+            find = partial(_edges, sites=sites, n_points=self.n_points, n_classes=self.n_classes)
+            edges = _map_parts(self._parts, find)
+        found = collect(self._parts, sites).compute()
+        return SubsampledConditionals(
+            found.distances,
+            found.codes % self.n_classes,
+            found.labels,
+            self.n_classes,
+            self.neighbor_kernel,
+            edges,
+            self.scale_range,
+            self.longest,
+            self.external_field,
+            map_parts=_map_parts,
+            sum_parts=_sum_parts,
+        )
+
+    def on_worker(self, part: GraphRows | None = None) -> NeighborFamily:
+        """Make the family of some rows of the graph, or of none, that a task can take along."""
+        none: Any = np.empty((0, 0))
+        distances, codes = (none, none) if part is None else (part.distances, part.codes)
+        graph: Any = PartGraph(distances, codes, self.n_neighbors, self.n_points)
+        return replace(self, graph=graph)
+
+    def in_one_place(self, graph: NeighborGraph) -> NeighborFamily:
+        """Make the family of this model on a graph that is here."""
+        return NeighborFamily(**self.__getstate__() | {"graph": graph})
+
+    @property
+    def _parts(self) -> Sequence[Delayed]:
+        graph: Any = self.graph
+        return graph.parts.values
 
 
-class ShardedTraining:
-    """Training points in shards, and what a fit needs of their graph, as `TrainingGraph` has it.
+class ShardedTraining(TrainingGraph):
+    """Training points in shards, and what a fit needs of their graph.
 
     Parameters
     ----------
@@ -134,70 +149,78 @@ class ShardedTraining:
         self,
         shards: Shards,
         kernel: str,
-        is_directed: bool,
+        is_directed: bool = False,
         *,
         seed: int = 0,
         sites: Numbers | None = None,
     ) -> None:
-        self.shards, self.kernel, self.is_directed = shards, kernel, is_directed
-        self.n_points, self.n_classes = shards.n_points, shards.n_classes
-        self.longest = _longest(shards)
-        check_longest(self.longest)
-        self.sites, self.pilot_sites = conditional_rows(
-            self.n_points, self.n_classes, kernel, seed, sites
-        )
+        self.shards, self.n_classes = shards, shards.n_classes
+        self.kernel, self.is_directed = kernel, is_directed
+        self.labels = np.empty(0, dtype=np.int64)  # none here
+        self._prepare(seed, sites)
 
-    def build(self, n_neighbors: int) -> ShardedGraph:
+    @property
+    def n_points(self) -> int:
+        """The number of training points."""
+        return self.shards.n_points
+
+    def build(self, n_neighbors: int) -> Any:
         """Search the neighbours of all training points, with the ties of the last."""
-        graph = self._search(n_neighbors)
-        n_columns = graph.n_columns(n_neighbors)
-        if n_columns > n_neighbors:
-            graph = self._search(n_columns)
-        return graph.cut(n_neighbors, n_columns)
+        return build_graph(self.shards, n_neighbors)
 
-    def first(self, graph: ShardedGraph, n_neighbors: int) -> ShardedGraph:
-        """Cut a graph to fewer neighbours, in its place."""
-        return graph.first(n_neighbors)
-
-    def build_of_sites(self, sites: Numbers, n_neighbors: int) -> ShardedGraph:
+    def build_of_sites(self, sites: Numbers, n_neighbors: int) -> Any:
         """Search the neighbours of some training points alone."""
-        return self._search(n_neighbors, sites).cut(n_neighbors, n_neighbors)
+        return _search(self.shards, n_neighbors, sites).cut(n_neighbors, n_neighbors)
 
-    def family(self, graph: Any) -> NeighborFamily:
+    def family(self, graph: Any) -> ShardedFamily:
         """Make the family of fields on a `ShardedGraph`."""
-        return NeighborFamily(graph, self.n_classes, self.kernel, self.is_directed, self.longest)
-
-    def conditionals(self, graph: ShardedGraph, sites: Numbers) -> SubsampledConditionals:
-        """Take the conditionals of some points on the graph of all points."""
-        return take_conditionals(self.family(graph), sites)
+        return ShardedFamily(graph, self.n_classes, self.kernel, self.is_directed, self.longest)
 
     def directed_conditionals(self, sites: Numbers, n_neighbors: int) -> SubsampledConditionals:
         """Take the conditionals of some points by out-weights alone: a search of these points."""
         family = self.family(self.build_of_sites(sites, n_neighbors))
-        return take_conditionals(replace(family, is_directed=True), sites)
+        return replace(family, is_directed=True).conditionals(None, sites)
 
-    def _search(self, n_neighbors: int, sites: Numbers | None = None) -> ShardedGraph:
-        """Search the neighbours of the points of each shard, there and on the other shards."""
-        n_points, n_classes = self.n_points, self.n_classes
+    def _longest(self) -> float:
+        """Find about the largest distance between points: from the one farthest from the first."""
+        shards = self.shards.kept.values
+        start = collect([shard.block for shard in shards], np.array([0])).points
+        farthest = partial(delayed(_farthest), space=self.shards.space)
+        for _ in range(2):
+            distance, _, start = delayed(max, nout=3)([farthest(s, start) for s in shards])
+        return distance.compute()
 
-        def build(shards: Sequence[Delayed]) -> list[Delayed]:
-            parts = []
-            for home in shards:
-                own = home.own(sites)
-                answers = search(shards, own[1], n_neighbors + 1, homes=[home])
-                rows = delayed(_graph_rows)(own[0], answers, n_neighbors, n_points, n_classes)
-                parts.append(rows)
-            return parts
 
-        return ShardedGraph(Kept(build, self.shards.kept), n_neighbors, n_points)
+def build_graph(shards: Shards, n_neighbors: int, sites: Numbers | None = None) -> ShardedGraph:
+    """Search the neighbours of training points, all or some, with the ties of the last."""
+    graph = _search(shards, n_neighbors, sites)
+    n_columns = graph.n_columns(n_neighbors)
+    if n_columns > n_neighbors:
+        graph = _search(shards, n_columns, sites)
+    return graph.cut(n_neighbors, n_columns)
+
+
+def _search(shards: Shards, n_neighbors: int, sites: Numbers | None) -> ShardedGraph:
+    """Search the neighbours of the points of each shard, there and on the other shards."""
+    n_points, n_classes = shards.n_points, shards.n_classes
+
+    def build(shards: Sequence[Delayed]) -> list[Delayed]:
+        parts = []
+        for home in shards:
+            codes, queries = delayed(Shard.own, nout=2)(home, sites)
+            answers = search(shards, queries, n_neighbors + 1, homes=[home])
+            lists = delayed(merge)(answers, queries, n_neighbors + 1, n_points)
+            parts.append(delayed(_graph_rows)(codes, lists, n_neighbors, n_points, n_classes))
+        return parts
+
+    return ShardedGraph(Kept(build, shards.kept), n_neighbors, n_points)
 
 
 def _graph_rows(
-    codes: Numbers, answers: list[ShortLists], n_neighbors: int, n_points: int, n_classes: int
+    codes: Numbers, lists: NeighborLists, n_neighbors: int, n_points: int, n_classes: int
 ) -> GraphRows:
-    lists = merge(answers, len(codes), n_neighbors + 1, n_points).without(codes)
-    lists = lists.first(most_columns(n_neighbors, n_points - 1))
-    return GraphRows(codes // n_classes, codes % n_classes, *lists)
+    kept = lists.without(codes).first(most_columns(n_neighbors, n_points - 1))
+    return GraphRows(codes // n_classes, codes % n_classes, *kept)
 
 
 def _map_parts(parts: Sequence[Any], function: Callable[[Any], Any]) -> list[Any]:
@@ -240,16 +263,6 @@ def _scale_range(
 ) -> tuple[float, float]:
     longest, nearest = zip(*parts, strict=True)
     return scale_range_from_nearest(kernel, n_neighbors, max(longest), np.concatenate(nearest))
-
-
-def _longest(shards: Shards) -> float:
-    """Find about the largest distance between points: from the one farthest from the first."""
-    parts = shards.kept.values
-    start = collect([shard.block for shard in parts], np.array([0])).points
-    for _ in range(2):
-        farthest = partial(_farthest, space=shards.space)
-        distance, _, start = delayed(max, nout=3)([delayed(farthest)(s, start) for s in parts])
-    return distance.compute()
 
 
 def _farthest(shard: Shard, start: Floats, space: MetricSpace) -> tuple[float, int, Floats]:

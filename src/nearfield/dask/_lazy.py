@@ -194,16 +194,17 @@ class LazyClassifier(PosteriorMixin, ProbabilisticClassifier):
     def to_local(self) -> Any:
         """Bring the training points here, as the fitted estimator of one machine."""
         check_is_fitted(self)
-        local = self._model.to_local(self._local())
+        local = self._model.to_local().set_params(**self.get_params(deep=False))
         self._fetch_calibration()
         for name in ("calibration_rows_", "calibration_points_", "calibration_labels_"):
             setattr(local, name, getattr(self, name))
         return local
 
-    def _local(self, **settings: Any) -> Any:
-        """Make the estimator of one machine."""
-        local = self._local_class(**self.get_params(deep=False) | settings)
-        for name in ("classes_", "n_features_in_", "feature_names_in_"):
+    def _local(self, classes: NDArray[Any], **settings: Any) -> Any:
+        """Make the estimator of one machine, by the prior of the training points."""
+        local = self._local_class(**self.get_params(deep=False) | {"class_prior": None} | settings)
+        local.classes_ = classes
+        for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(local, name, getattr(self, name))
         return local

@@ -1,14 +1,15 @@
 """Fitted models on the workers, and what they say of a block of new points.
 
 A `source` predicts one block: it has the methods `_averages_of`, `_bounds_of` and `outlier_score`
-of the estimators of one machine. With few training points it is such an estimator, with many it
-holds what the shards have found for the block.
+of the estimators of one machine. With few training points it is such an estimator. With many it
+holds the supports of the block's points, summed over the shards, and the predictor of one machine
+averages these over the posterior.
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -17,13 +18,13 @@ import numpy as np
 from dask.delayed import Delayed, delayed
 from numpy.typing import NDArray
 
-from nearfield.dask._graph import GraphRows, family_of, take_conditionals
+from nearfield.dask._graph import GraphRows, ShardedFamily, build_graph
 from nearfield.dask._kept import Kept
 from nearfield.dask._shards import Queries, Shard, Shards, merge, search
 from nearfield.dask._training import Block, TrainingBlocks, collect, join
 from nearfield.estimators import ModelFit
-from nearfield.field import NeighborFamily, NeighborKernel
-from nearfield.neighbors import NeighborGraph, NeighborLists, ShortLists
+from nearfield.field import NeighborKernel
+from nearfield.neighbors import NeighborGraph, NeighborLists
 from nearfield.prediction import (
     Neighborhood,
     NeighborOutliers,
@@ -71,9 +72,143 @@ class WholeModel:
         """Fetch the class probabilities of the calibration points, each held out."""
         return self.estimator.held_out_proba_.compute()
 
-    def to_local(self, estimator: Any) -> Any:
-        """Fetch the fitted estimator with its training points; it has the prior of another."""
-        return self.estimator.compute().set_params(class_prior=estimator.class_prior)
+    def to_local(self) -> Any:
+        """Fetch the fitted estimator with its training points."""
+        return self.estimator.compute()
+
+
+class BlockSource(NamedTuple):
+    """What the shards have found for a block of new points."""
+
+    predictor: Any  # `SupportPredictor`, or a mixture of them
+    supports: Any = None  # what it takes in the place of points
+    scores: Any = None  # of outliers; where these are asked for
+
+    def _averages_of(self, points: Floats) -> Floats:
+        return self.predictor.probabilities(self.supports)
+
+    def _bounds_of(self, points: Floats, level: float, odds: Floats | None) -> tuple[Floats, ...]:
+        tail = 0.5 * (1.0 - level)
+        return tuple(self.predictor.quantiles(self.supports, (tail, 1.0 - tail), odds))
+
+    def outlier_score(self, points: Floats) -> Floats:
+        """Give the scores of the block."""
+        return self.scores
+
+
+class ShardedModel:
+    """A model over shards: one field, or an average over several.
+
+    Attributes
+    ----------
+    estimator : estimator
+        Of one machine, with all that is fitted but the training points.
+    predictor : SupportPredictor or Mixture
+    supports, outlier_scores : callable
+        What the predictor takes of a block of at least one point, and the scores of one.
+    """
+
+    estimator: Any
+    predictor: Any
+    supports: Callable[[Delayed], Any]
+    outlier_scores: Callable[[Delayed], Delayed]
+
+    def fitted(self, names: Sequence[str]) -> dict[str, Any]:
+        """Give fitted attributes."""
+        return _fitted(self.estimator, names)
+
+    def source(self, points: Delayed, method: str) -> Delayed:
+        """Give what predicts a block of at least one point, shape (m, n_features)."""
+        if method == "outlier_score":
+            return delayed(BlockSource)(None, scores=self.outlier_scores(points))
+        return delayed(BlockSource)(self._predictor_there, self.supports(points))
+
+    @cached_property
+    def _predictor_there(self) -> Delayed:
+        return delayed(self.predictor)
+
+
+class SupportPredictor(NeighborPredictor):
+    """Averages over the posterior; it takes the supports of points in the place of points."""
+
+    def support(self, points: Floats) -> Floats:
+        """Give the support as it is, shape (m, n_scales, G)."""
+        return points
+
+
+class ShardedField(ShardedModel):
+    """A label field over shards.
+
+    Parameters
+    ----------
+    estimator : FieldClassifier
+        Of one machine, with its classes; what is fitted is set here.
+    shards : Shards
+    fit : ModelFit
+        Its family is on a `ShardedGraph`.
+    """
+
+    def __init__(self, estimator: Any, shards: Shards, fit: ModelFit) -> None:
+        self.estimator, self.shards, self.fit = estimator, shards, fit
+        self.family = fit.family.on_worker()
+        index: Any = None  # each shard has its own, and its labels
+        self.predictor = SupportPredictor(
+            fit.posterior, self.family, np.empty(0, dtype=np.int64), index, estimator.predictive
+        )
+        estimator.posterior_, estimator.priors_ = fit.posterior, fit.priors
+        estimator.inference_, estimator.metric_space_ = fit.engine_name, shards.space
+        estimator.intercept_ = self.predictor.external_field
+
+    def supports(self, points: Delayed) -> Delayed:
+        """Sum the supports of a block over the shards, shape (m, n_scales, G)."""
+        queries, lists = self._search(points)
+        scales = self.predictor.nodes.scales
+        prepared = self._prepared.values if self.predictor.is_joint else ()
+        visits = [shard.visit(queries, scales) for shard in prepared]
+        return delayed(_add_supports)(self._predictor_there, lists, visits)
+
+    def outlier_scores(self, points: Delayed) -> Delayed:
+        """Score a block by the distances of its points' neighbours on all shards."""
+        lists = self._search(points)[1].first(self.family.n_neighbors)
+        return self._outliers.values[0].score(delayed(np.ascontiguousarray)(lists.distances))
+
+    def conditional_probabilities(self, sites: Numbers) -> Floats:
+        """Average the conditionals of some training points given all other labels, shape (m, G)."""
+        family = self.fit.family
+        if family.is_directed:  # its graph has some of the points alone
+            graph = build_graph(self.shards, family.n_neighbors, sites)
+            family = replace(family, graph=graph)
+        return replace(self.predictor, family=family).conditional_probabilities(sites)
+
+    def to_local(self) -> Any:
+        """Give the estimator of one machine the training points, and what was fitted."""
+        family, blocks = self.fit.family, [shard.block for shard in self.shards.kept.values]
+        block, rows = dask.compute(collect(blocks), collect(family.graph.parts.values))
+        neighbors = (rows.codes // family.n_classes).astype(np.int32)
+        family = family.in_one_place(NeighborGraph(rows.distances, neighbors, family.n_neighbors))
+        local = copy(self.estimator)
+        space = replace(self.shards.space, points=block.points)
+        local._keep(space, block.labels, *self.fit._replace(family=family))
+        return local
+
+    def _search(self, points: Delayed) -> tuple[Delayed, Delayed]:
+        """Search the neighbours of a block on all shards; give the queries, and merged lists."""
+        n_neighbors, shards = self.family.n_neighbors_of_new, self.shards
+        queries = delayed(Queries.from_points)(points, shards.space, shards.cuts)
+        answers = search(shards.kept.values, queries, n_neighbors)
+        return queries, delayed(merge)(answers, queries, n_neighbors, shards.n_points)
+
+    @cached_property
+    def _prepared(self) -> Kept:
+        prepare = partial(delayed(PreparedShard), self.family)
+        parents = self.shards.kept, self.fit.family.graph.parts
+        return Kept(lambda *values: list(map(prepare, *values)), *parents)
+
+    @cached_property
+    def _outliers(self) -> Kept:
+        scales = typical_scales(self.fit.posterior)
+        take = partial(_take_medians, self.family.neighbor_kernel, scales)
+        return Kept(take, self.fit.family.graph.parts)
 
 
 class PreparedShard:
@@ -81,13 +216,13 @@ class PreparedShard:
 
     Parameters
     ----------
-    family : NeighborFamily
+    family : ShardedFamily
     shard : Shard
     part : GraphRows
     """
 
-    def __init__(self, family: NeighborFamily, shard: Shard, part: GraphRows) -> None:
-        self.family, self.labels, self.index = family_of(family, part), part.labels, shard.index
+    def __init__(self, family: ShardedFamily, shard: Shard, part: GraphRows) -> None:
+        self.family, self.labels, self.index = family.on_worker(part), part.labels, shard.index
         self.reverse_index = shard.index.reverse(self.family.reaches)
 
     def visit(self, queries: Queries, scales: Floats) -> tuple[Numbers, Floats]:
@@ -107,182 +242,50 @@ class PreparedShard:
         return order[places], NeighborSums(self.family, self.labels, scales).in_support(some)
 
 
-class Answers(NamedTuple):
-    """What the shards found for a block of new points."""
-
-    queries: Queries
-    lists: list[ShortLists]
-    visits: list[tuple[Numbers, Floats]]  # of `PreparedShard`; none without in-weights
-    outliers: NeighborOutliers | None  # what is typical; where points are scored
-
-
-class ShardedPredictor(NeighborPredictor):
-    """Averages over the posterior of supports that are summed over the shards.
-
-    It takes `Answers` in the place of points; its family has no rows of the graph.
-    """
-
-    def support(self, points: Answers) -> Floats:
-        """Add up the support over the shards, shape (m, n_scales, G)."""
-        lists = self._nearest(points)
-        new = Neighborhood(lists, lists.rows % self.family.n_classes, None)
-        support = NeighborSums(self.family, self.labels, self.nodes.scales).out_support(new)
-        for places, in_support in points.visits:
-            support[places] += in_support
-        return support
-
-    def outlier_score(self, points: Answers) -> Floats:
-        """Score new points by the distances of their neighbours on all shards."""
-        assert points.outliers is not None
-        distances = self._nearest(points).distances[:, : self.family.n_neighbors]
-        return points.outliers.score(np.ascontiguousarray(distances))
-
-    def _nearest(self, points: Answers) -> NeighborLists:
-        n_queries, family = len(points.queries.points), self.family
-        return merge(points.lists, n_queries, family.n_neighbors_of_new, family.n_points)
-
-
-class ShardedMixture(Mixture):
-    """Several of these predictors, averaged."""
-
-    def outlier_score(self, points: list[Answers]) -> Floats:
-        """Average the scores of new points."""
-        pairs = zip(self.predictors, points, strict=True)
-        return _average(self.weights, [each.outlier_score(some) for each, some in pairs])
-
-
-class ShardedSource(NamedTuple):
-    """A predictor, or a mixture of them, with what it takes of one block."""
-
-    predictor: ShardedPredictor | ShardedMixture
-    answers: Any  # `Answers`, or a list of them
-
-    def _averages_of(self, points: Floats) -> Floats:
-        return self.predictor.probabilities(self.answers)
-
-    def _bounds_of(self, points: Floats, level: float, odds: Floats | None) -> tuple[Floats, ...]:
-        tail = 0.5 * (1.0 - level)
-        return tuple(self.predictor.quantiles(self.answers, (tail, 1.0 - tail), odds))
-
-    def outlier_score(self, points: Floats) -> Floats:
-        """Score the points of the block."""
-        return self.predictor.outlier_score(self.answers)
-
-
-class ShardedModel:
-    """A posterior of a field over shards, and what it predicts.
+class ShardedAverage(ShardedModel):
+    """Fields over shards, averaged.
 
     Parameters
     ----------
-    shards : Shards
-    fit : ModelFit
-        Its family is on a `ShardedGraph`.
-    predictive : {"joint", "printed"}
-    """
-
-    def __init__(self, shards: Shards, fit: ModelFit, predictive: str) -> None:
-        self.shards, self.fit, self.family = shards, fit, family_of(fit.family)
-        index: Any = None  # each shard has its own, and its labels
-        labels = np.empty(0, dtype=np.int64)
-        self.predictor = ShardedPredictor(fit.posterior, self.family, labels, index, predictive)
-
-    def fitted(self, names: Sequence[str]) -> dict[str, Any]:
-        """Give the fitted attributes."""
-        fit = self.fit
-        values = fit.posterior, fit.priors, fit.engine_name, self.predictor.external_field
-        return dict(zip(names, (*values, self.shards.space), strict=True))
-
-    def source(self, points: Delayed, method: str) -> Delayed:
-        """Give what predicts a block of at least one point, shape (m, n_features)."""
-        return delayed(ShardedSource)(self._predictor_there, self.answers(points, method))
-
-    def answers(self, points: Delayed, method: str) -> Delayed:
-        """Ask all shards about a block of at least one point."""
-        queries = delayed(Queries.from_points)(points, self.shards.space, self.shards.cuts)
-        lists = search(self.shards.kept.values, queries, self.family.n_neighbors_of_new)
-        if method == "outlier_score":
-            return delayed(Answers)(queries, lists, [], self._outliers.values[0])
-        prepared = self._prepared.values if self.predictor.is_joint else ()
-        visits = [shard.visit(queries, self.predictor.nodes.scales) for shard in prepared]
-        return delayed(Answers)(queries, lists, visits, None)
-
-    def conditional_probabilities(self, sites: Numbers) -> Floats:
-        """Average the conditionals of some training points given all other labels, shape (m, G)."""
-        conditionals, nodes = take_conditionals(self.fit.family, sites), self.predictor.nodes
-        supports = conditionals.supports(nodes.scales, conditionals.labels)
-        return nodes.mean(np.stack(list(supports), axis=1), self.predictor.external_field)
-
-    def to_local(self, estimator: Any) -> Any:
-        """Give an estimator of one machine the training points, and what was fitted."""
-        family, blocks = self.fit.family, [shard.block for shard in self.shards.kept.values]
-        block, rows = dask.compute(collect(blocks), collect(family.graph.parts.values))
-        neighbors = (rows.codes // family.n_classes).astype(np.int32)
-        graph = NeighborGraph(rows.distances, neighbors, family.n_neighbors)
-        space = replace(self.shards.space, points=block.points)
-        fit = self.fit._replace(family=replace(family, graph=graph))
-        estimator._keep(space, block.labels, *fit)
-        return estimator
-
-    @cached_property
-    def _predictor_there(self) -> Delayed:
-        return delayed(self.predictor)
-
-    @cached_property
-    def _prepared(self) -> Kept:
-        prepare = partial(delayed(PreparedShard), self.family)
-        parents = self.shards.kept, self.fit.family.graph.parts
-        return Kept(lambda *values: list(map(prepare, *values)), *parents)
-
-    @cached_property
-    def _outliers(self) -> Kept:
-        scales = typical_scales(self.fit.posterior)
-        take = partial(_take_medians, self.family.neighbor_kernel, scales)
-        return Kept(take, self.fit.family.graph.parts)
-
-
-@dataclass(frozen=True, eq=False)
-class AverageModel:
-    """Estimators over shards, averaged.
-
-    Attributes
-    ----------
     estimator : NearfieldClassifier
         Of one machine, with all that is fitted but the training points.
-    models : list of ShardedModel
+    fields : list of ShardedField
         Those of its estimators.
     """
 
-    estimator: Any
-    models: list[ShardedModel]
+    def __init__(self, estimator: Any, fields: list[ShardedField]) -> None:
+        self.estimator, self.fields = estimator, fields
+        self.predictor = Mixture([field.predictor for field in fields], estimator.weights_)
 
-    def fitted(self, names: Sequence[str]) -> dict[str, Any]:
-        """Give fitted attributes."""
-        return _fitted(self.estimator, names)
+    def supports(self, points: Delayed) -> list[Delayed]:
+        """Give the supports of each field for a block."""
+        placed = self._placed(points)
+        return [field.supports(placed) for field in self.fields]
 
-    def source(self, points: Delayed, method: str) -> Delayed:
-        """Give what predicts a block of at least one point, shape (m, n_features)."""
-        features = self.estimator.power_transform_
-        placed = points if features is None else delayed(features.transform)(points)
-        answers = [model.answers(placed, method) for model in self.models]
-        return delayed(ShardedSource)(self._mixture_there, answers)
+    def outlier_scores(self, points: Delayed) -> Delayed:
+        """Average the scores of a block."""
+        placed = self._placed(points)
+        return self._average([field.outlier_scores(placed) for field in self.fields])
 
     def conditional_probabilities(self, sites: Numbers) -> Floats:
         """Average the conditionals of some training points given all other labels, shape (m, G)."""
-        parts = [model.conditional_probabilities(sites) for model in self.models]
-        return _average(self.estimator.weights_, parts)
+        return self._average([field.conditional_probabilities(sites) for field in self.fields])
 
-    def to_local(self, estimator: Any) -> Any:
-        """Give the estimator of one machine its training points; it has the prior of another."""
-        local = copy(self.estimator).set_params(class_prior=estimator.class_prior)
-        pairs = zip(self.models, local.estimators_, strict=True)
-        local.estimators_ = [model.to_local(copy(each)) for model, each in pairs]
+    def to_local(self) -> Any:
+        """Give the estimator of one machine its training points."""
+        local = copy(self.estimator)
+        local.estimators_ = [field.to_local() for field in self.fields]
         local.labels_ = local.estimators_[0].labels_
         return local
 
-    @cached_property
-    def _mixture_there(self) -> Delayed:
-        predictors = [model.predictor for model in self.models]
-        return delayed(ShardedMixture)(predictors, self.estimator.weights_)
+    def _placed(self, points: Delayed) -> Delayed:
+        """Take a block to where the fields are."""
+        features = self.estimator.power_transform_
+        return points if features is None else delayed(features.transform)(points)
+
+    def _average(self, parts: list[Any]) -> Any:
+        weights = self.estimator.weights_
+        return sum(weight * part for weight, part in zip(weights, parts, strict=True))
 
 
 def _fit(settings: Any, classes: NDArray[Any], blocks: list[Block]) -> Any:
@@ -298,6 +301,18 @@ def _fitted(estimator: Any, names: Sequence[str]) -> dict[str, Any]:
     return values
 
 
+def _add_supports(
+    predictor: SupportPredictor, lists: NeighborLists, visits: list[tuple[Numbers, Floats]]
+) -> Floats:
+    """Add up out-weights by the merged lists, and what `PreparedShard.visit` gives."""
+    family, scales = predictor.family, predictor.nodes.scales
+    new = Neighborhood(lists, lists.rows % family.n_classes, None)
+    support = NeighborSums(family, predictor.labels, scales).out_support(new)
+    for places, in_support in visits:
+        support[places] += in_support
+    return support
+
+
 def _take_medians(
     kernel: NeighborKernel, scales: Floats, parts: Sequence[Delayed]
 ) -> list[Delayed]:
@@ -310,7 +325,3 @@ def _take_medians(
         for start, stop in itertools.pairwise([*range(0, n_values, _COLUMNS_AT_ONCE), n_values])
     ]
     return [delayed(NeighborOutliers)(kernel, scales, delayed(np.concatenate)(medians))]
-
-
-def _average(weights: Floats, parts: list[Floats]) -> Floats:
-    return np.asarray(sum(w * part for w, part in zip(weights, parts, strict=True)))

@@ -218,10 +218,11 @@ def search(
 
 
 def merge(
-    answers: list[ShortLists], n_queries: int, n_neighbors: int, n_points: int
+    answers: list[ShortLists], queries: Queries, n_neighbors: int, n_points: int
 ) -> NeighborLists:
     """Merge the lists of all shards; with the ties of the last neighbour."""
-    return search_with_ties(partial(merge_lists, answers, n_queries), n_neighbors, n_points)
+    lists = partial(merge_lists, answers, len(queries.points))
+    return search_with_ties(lists, n_neighbors, n_points)
 
 
 def _place(blocks: list[Block], space: MetricSpace) -> Block:

@@ -16,7 +16,7 @@ from nearfield.estimators._field import FieldClassifier
 from nearfield.estimators._graph import (
     Inference,
     ModelFit,
-    conditional_rows,
+    TrainingGraph,
     draw_seed,
     fit_on_graph,
     site_rows,
@@ -33,7 +33,7 @@ from nearfield.estimators._nearfield import NearfieldClassifier
 from nearfield.estimators._neighbors_cv import KNeighborsClassifierCV
 from nearfield.estimators._predictions import PosteriorMixin
 from nearfield.estimators._probabilistic import ProbabilisticKNeighborsClassifier
-from nearfield.estimators._settings import check_longest, make_rng
+from nearfield.estimators._settings import make_rng
 from nearfield.estimators._spectra import spectra_views
 from nearfield.estimators._standardize import Standardization
 from nearfield.estimators._training import TrainingPoints
@@ -58,15 +58,14 @@ __all__ = [
     "ProbabilisticClassifier",
     "ProbabilisticKNeighborsClassifier",
     "Standardization",
+    "TrainingGraph",
     "TrainingPoints",
     "array_options",
     "calibration_rows",
     "check_average",
     "check_classes",
-    "check_longest",
     "check_metric",
     "check_words",
-    "conditional_rows",
     "decisions_from",
     "draw_seed",
     "fit_features",

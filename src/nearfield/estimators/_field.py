@@ -192,8 +192,9 @@ class FieldClassifier(PosteriorMixin, MetricClassifier):
         labels = np.concatenate([self.labels_, labels])
         family, index = self.family_, None
         if family.has_graph:
-            index = space.make_index(self.search)
-            graph = family.graph.extended(index, space.points, n_jobs=self.n_jobs)
+            index, graph = space.make_index(self.search), family.graph
+            if graph.n_points == len(self.labels_):  # else that of some points, which stays
+                graph = graph.extended(index, space.points, n_jobs=self.n_jobs)
             family = replace(family, graph=graph, multiplicities=multiplicities)
         else:
             distances = space.training_distances(None, self.n_jobs)

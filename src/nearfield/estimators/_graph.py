@@ -102,6 +102,8 @@ class Inference(NamedTuple):
 class TrainingGraph:
     """Training points with an index, and what a fit needs of their graph.
 
+    `nearfield.dask` has training points in shards, with the same methods.
+
     Parameters
     ----------
     space : MetricSpace
@@ -142,12 +144,19 @@ class TrainingGraph:
         self.space, self.distances, self.labels = space, distances, labels
         self.n_classes, self.kernel, self.is_directed = n_classes, kernel, is_directed
         self.n_jobs, self.verbose, self.multiplicities = n_jobs, verbose, multiplicities
+        self._prepare(seed, sites)
+        self.index = space.make_index(search)
+
+    def _prepare(self, seed: int, sites: NDArray[np.int64] | None) -> None:
+        """Measure the extent of the points, and draw those that the parameters come from."""
         self.longest = self._longest()  # refuses what the metric cannot measure
         check_longest(self.longest)
-        self.index = space.make_index(search)
-        self.sites, self.pilot_sites = conditional_rows(
-            self.n_points, n_classes, kernel, seed, sites
-        )
+        if sites is not None:
+            self.sites = self.pilot_sites = sites
+            return
+        n_points = self.n_points
+        self.sites = site_rows(n_points, self.n_classes, self.kernel, seed)
+        self.pilot_sites = sample_rows(n_points, sizes().n_pilot_sites, seed, _PILOT_STREAM)
 
     @property
     def n_points(self) -> int:
@@ -230,14 +239,15 @@ class TrainingGraph:
         )
 
 
-def fit_on_graph(inference: Inference, training: Any, n_neighbors: int | None = None) -> ModelFit:
+def fit_on_graph(
+    inference: Inference, training: TrainingGraph, n_neighbors: int | None = None
+) -> ModelFit:
     """Infer the parameters of a field on the k-nearest-neighbour graph.
 
     Parameters
     ----------
     inference : Inference
     training : TrainingGraph
-        Or another object with its methods.
     n_neighbors : int, optional
         k of a kernel with the scale sigma; chosen from the data if it is not given.
     """
@@ -275,8 +285,9 @@ def profile_maximum(conditionals: SubsampledConditionals) -> float:
 
 
 def choose_neighbors(
-    training: Any, log_likelihood: Callable[[SubsampledConditionals], float] = profile_maximum
-) -> Any:
+    training: TrainingGraph,
+    log_likelihood: Callable[[SubsampledConditionals], float] = profile_maximum,
+) -> NeighborGraph:
     """Build the graph with the number of neighbours that has the largest pseudolikelihood.
 
     The out-weights of some points, whose neighbours are found by a search of these points alone,
@@ -286,7 +297,6 @@ def choose_neighbors(
     Parameters
     ----------
     training : TrainingGraph
-        Or another object with its methods.
     log_likelihood : callable
         Of conditionals: their largest one, or its mean over the prior.
 
@@ -347,7 +357,7 @@ def best_choice(
         place = best
 
 
-def build_for_k(inference: Inference, training: Any) -> Any:
+def build_for_k(inference: Inference, training: TrainingGraph) -> NeighborGraph:
     """Build a graph with as many neighbours as the posterior of k needs.
 
     With few points, as many as the prior allows. With many, twice the k that the out-weights of
@@ -368,7 +378,7 @@ def build_for_k(inference: Inference, training: Any) -> Any:
             return graph.first(int(posterior.scale.max()))
 
 
-def _is_large(training: Any, inference: Inference) -> bool:
+def _is_large(training: TrainingGraph, inference: Inference) -> bool:
     return training.n_points > sizes().max_dense_automatic and inference.is_pseudolikelihood
 
 
@@ -408,17 +418,3 @@ def site_rows(n_points: int, n_classes: int, kernel: str, seed: int) -> NDArray[
     if n_sites == n_points:
         return np.arange(n_points)
     return sample_rows(n_points, n_sites, seed, _SITE_STREAM)
-
-
-def conditional_rows(
-    n_points: int, n_classes: int, kernel: str, seed: int, sites: NDArray[np.int64] | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Give the points that parameters are inferred from, and those that choose k."""
-    if sites is not None:
-        return sites, sites
-    return site_rows(n_points, n_classes, kernel, seed), pilot_rows(n_points, seed)
-
-
-def pilot_rows(n_points: int, seed: int) -> NDArray[np.int64]:
-    """Draw the points whose conditionals choose the number of neighbours."""
-    return sample_rows(n_points, sizes().n_pilot_sites, seed, _PILOT_STREAM)

@@ -8,7 +8,6 @@ fields.
 from nearfield.field.conditionals import SubsampledConditionals
 from nearfield.field.families import DistanceFamily, FieldFamily, ScaleName
 from nearfield.field.label_field import LabelField, check_external_field, check_labels
-from nearfield.field.multiplicities import take
 from nearfield.field.neighbor_family import NeighborFamily
 from nearfield.field.neighbor_kernel import (
     GraphEdges,
@@ -16,6 +15,7 @@ from nearfield.field.neighbor_kernel import (
     nearest_distances,
     neighbor_scale_range,
     scale_range_from_nearest,
+    take,
 )
 from nearfield.field.weights import (
     KERNELS,

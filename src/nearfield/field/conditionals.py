@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nearfield.field.label_field import LabelField
-from nearfield.field.multiplicities import take
-from nearfield.field.neighbor_kernel import GraphEdges, NeighborKernel, ScaleOfKernel
+from nearfield.field.neighbor_kernel import GraphEdges, NeighborKernel, ScaleOfKernel, take
 from nearfield.neighbors import last_tie
 
 Floats = NDArray[np.float64]

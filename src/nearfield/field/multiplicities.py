@@ -108,8 +108,3 @@ def sum_at(places: Ints, values: Floats, shape: tuple[int, ...]) -> Floats:
     """Add up values by their places in a flat array of a shape."""
     sums: Any = np.bincount(places.ravel(), weights=values.ravel(), minlength=int(np.prod(shape)))
     return sums.reshape(shape)
-
-
-def take(multiplicities: Floats | None, index: Any) -> Floats | None:
-    """Give the multiplicities of some points, shape that of the index; None where all are one."""
-    return None if multiplicities is None else multiplicities[index]

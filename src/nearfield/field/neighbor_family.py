@@ -14,7 +14,6 @@ from nearfield.distances import check_distances
 from nearfield.field.conditionals import SubsampledConditionals
 from nearfield.field.families import check_multiplicities
 from nearfield.field.label_field import LabelField, check_external_field
-from nearfield.field.multiplicities import take
 from nearfield.field.neighbor_kernel import (
     GraphEdges,
     NeighborKernel,
@@ -22,6 +21,7 @@ from nearfield.field.neighbor_kernel import (
     check_k,
     check_neighbor_kernel,
     neighbor_scale_range,
+    take,
 )
 from nearfield.field.weights import KernelName
 from nearfield.neighbors import NeighborGraph, past_ties

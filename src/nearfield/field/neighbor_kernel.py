@@ -16,7 +16,7 @@ from nearfield.field.kernels import (
     fill_log_normalizers,
     fill_weights,
 )
-from nearfield.field.multiplicities import NewEdges, sum_at, take
+from nearfield.field.multiplicities import NewEdges, sum_at
 from nearfield.field.weights import RADIUS_EPSILON
 from nearfield.neighbors import ReverseNeighbors, last_tie
 
@@ -132,7 +132,8 @@ class NeighborKernel(NamedTuple):
         distances: Floats,
         scales: Floats,
         n_classes: int,
-        log_rest: Floats | None = None,
+        multiplicities: Floats | None = None,
+        neighbor_multiplicities: Floats | None = None,
         *,
         has_all: bool = False,
     ) -> Floats:
@@ -148,55 +149,32 @@ class NeighborKernel(NamedTuple):
             Their graph.
         scales : ndarray, shape (n_scales,)
         n_classes : int
-        log_rest : ndarray, shape (n, n_scales)
-            The `log_normalizers` of k - 1 neighbours, or of all; not for the uniform kernel.
+        multiplicities, neighbor_multiplicities : ndarray, shape (n,) and (n, n_columns), optional
+            As how many points the training points, and their neighbours on the graph, count.
         has_all : bool
             All points are neighbours of each other: a new point replaces none.
         """
         support = np.zeros((len(reverse.starts) - 1, len(scales), n_classes))
-        if self.is_uniform:
+        if multiplicities is not None:
+            edges = NewEdges.from_reverse(reverse, distances)
+            places, nearest = edges.queries * n_classes + labels[edges.rows], distances[:, :1]
+            for s, scale in enumerate(scales):
+                k = check_k(scale) if self.is_uniform else self.n_neighbors
+                weights = edges.in_weights(
+                    neighbor_multiplicities * np.exp(self.log_ratios(distances, nearest, scale)),
+                    self.log_ratios(edges.distances, nearest[edges.rows, 0], scale),
+                    None if has_all else k,
+                )
+                given = multiplicities[edges.rows] * weights
+                support[:, s] = sum_at(places, given, support[:, s].shape)
+        elif self.is_uniform:
             add_uniform_new_in_support(tuple(reverse), labels, distances, scales, support)
         else:
-            assert log_rest is not None  # only the uniform kernel does without
             k, code, rates = self._compiled(scales)
+            log_rest = self.log_normalizers(distances, scales, k if has_all else k - 1)
             add_new_in_support(
                 tuple(reverse), labels, distances, k, code, rates, log_rest, has_all, support
             )
-        return support
-
-    def new_in_support_of_multiples(
-        self,
-        reverse: ReverseNeighbors,
-        labels: NDArray[np.int64],
-        distances: Floats,
-        scales: Floats,
-        n_classes: int,
-        multiplicities: Floats,
-        neighbor_multiplicities: Floats,
-        *,
-        has_all: bool = False,
-    ) -> Floats:
-        """As `new_in_support`, where training points count as several.
-
-        Parameters
-        ----------
-        reverse, labels, distances, scales, n_classes, has_all
-            As for `new_in_support`.
-        multiplicities, neighbor_multiplicities : ndarray, shape (n,) and (n, n_columns)
-            Of the training points, and of their neighbours on the graph.
-        """
-        edges = NewEdges.from_reverse(reverse, distances)
-        support = np.zeros((len(reverse.starts) - 1, len(scales), n_classes))
-        places, nearest = edges.queries * n_classes + labels[edges.rows], distances[:, :1]
-        for s, scale in enumerate(scales):
-            k = check_k(scale) if self.is_uniform else self.n_neighbors
-            weights = edges.in_weights(
-                neighbor_multiplicities * np.exp(self.log_ratios(distances, nearest, scale)),
-                self.log_ratios(edges.distances, nearest[edges.rows, 0], scale),
-                None if has_all else k,
-            )
-            given = multiplicities[edges.rows] * weights
-            support[:, s] = sum_at(places, given, support[:, s].shape)
         return support
 
     def weights(
@@ -352,3 +330,8 @@ def check_k(k: float) -> int:
     if k != int(k):
         raise ValueError(f"Expected a whole number k; got k={k!r}. Round it.")
     return int(k)
+
+
+def take(multiplicities: Floats | None, index: Any) -> Floats | None:
+    """Give the multiplicities of some points, shape that of the index; None where all are one."""
+    return None if multiplicities is None else multiplicities[index]

@@ -6,7 +6,13 @@ reverse queries (the points that would have this one among their nearest). `Neig
 the neighbours of every training point, from which fields, conditionals and predictions are built.
 """
 
-from nearfield.neighbors.base import Index
+from nearfield.neighbors.base import (
+    Index,
+    NeighborLists,
+    ReverseNeighbors,
+    ShortLists,
+    merge_lists,
+)
 from nearfield.neighbors.boxes import BoxIndex
 from nearfield.neighbors.graph import (
     TIE_TOLERANCE,
@@ -18,7 +24,6 @@ from nearfield.neighbors.graph import (
     search_with_ties,
 )
 from nearfield.neighbors.index import SEARCHES, MetricIndex, SearchName, box_power, make_index
-from nearfield.neighbors.lists import NeighborLists, ReverseNeighbors, ShortLists, merge_lists
 
 __all__ = [
     "SEARCHES",

@@ -1,15 +1,15 @@
 """Approximate search by an inverted file of faiss (the extra ``nearfield[ann]``)."""
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearfield._extras import import_extra
-from nearfield.neighbors.base import Index, ReverseIndex
+from nearfield.neighbors.base import Index, NeighborLists, ReverseIndex, ReverseNeighbors
 from nearfield.neighbors.index import measured_again
-from nearfield.neighbors.lists import NeighborLists, ReverseNeighbors
 
 _N_PROBES, _N_USUAL = 32, 64  # cells that are searched for as many neighbours
 _MAX_CELLS = 4_096
@@ -59,9 +59,21 @@ class ApproximateIndex(Index):
         lists = NeighborLists(np.empty(rows.shape), rows)
         return measured_again(points, lists, self.points).in_order()
 
-    def reverse(self, reaches: NDArray[np.float64]) -> "ApproximateReverseIndex":
-        """Prepare reverse queries among the nearest points of a query."""
-        return ApproximateReverseIndex(self, reaches)
+    def points_at(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Give some of its points."""
+        return self.points[rows]
+
+    def reverse(self, reaches: NDArray[np.float64]) -> ReverseIndex:
+        """Prepare reverse queries among the 128 nearest points of a query: others are missed."""
+        return ReverseIndex(partial(self._query_reverse, reaches=reaches))
+
+    def _query_reverse(
+        self, points: NDArray[np.float64], reaches: NDArray[np.float64]
+    ) -> ReverseNeighbors:
+        found = self.query(points, min(_N_CANDIDATES, len(reaches)))
+        starts = np.arange(0, found.rows.size + 1, found.rows.shape[1])
+        rows, distances = found.rows.ravel(), found.distances.ravel()
+        return ReverseNeighbors(starts, rows, distances).select(distances <= reaches[rows])
 
     def _search(
         self, queries: NDArray[np.float32], n_neighbors: int, n_cells: int
@@ -69,21 +81,6 @@ class ApproximateIndex(Index):
         faiss = _import_faiss()
         cells = faiss.SearchParametersIVF(nprobe=min(n_cells, self.index.nlist))
         return self.index.search(queries, n_neighbors, params=cells)[1]
-
-
-@dataclass(frozen=True, eq=False)
-class ApproximateReverseIndex(ReverseIndex):
-    """Reverse queries among the 128 nearest points of a query: farther points are missed."""
-
-    index: ApproximateIndex
-    reaches: NDArray[np.float64] = field(repr=False)
-
-    def query(self, points: NDArray[np.float64]) -> ReverseNeighbors:
-        """Find, for each query, the points that have it within their reach."""
-        found = self.index.query(points, min(_N_CANDIDATES, len(self.reaches)))
-        starts = np.arange(0, found.rows.size + 1, found.rows.shape[1])
-        rows, distances = found.rows.ravel(), found.distances.ravel()
-        return ReverseNeighbors(starts, rows, distances).select(distances <= self.reaches[rows])
 
 
 def _import_faiss() -> Any:

@@ -1,25 +1,106 @@
-"""What all search indexes share: queries in chunks, and any order where none is faster."""
+"""What all search indexes share: the queries that they answer, and the lists that they find."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from nearfield.neighbors.lists import NeighborLists, ReverseNeighbors
+from nearfield.neighbors.kernels.pair_sort import merge_pairs
 
 _N_AT_ONCE = 512  # queries: between two looks at whether to stop
 
 
-class ReverseIndex(ABC):
-    """Reverse queries on an index, given how far each of its points reaches."""
+class NeighborLists(NamedTuple):
+    """The nearest points of some queries, nearest first."""
 
-    @abstractmethod
-    def query(self, points: Any) -> ReverseNeighbors:
-        """Find, for each query, all points that have it within their reach."""
+    distances: NDArray[np.float64]  # shape (m, K)
+    rows: NDArray[np.int64]  # shape (m, K)
+
+    def without(self, own_rows: NDArray[np.int64]) -> "NeighborLists":
+        """Drop each query from its own list, or else the last entry: shape (m, K) to (m, K - 1).
+
+        A point may be missing from its list where more than K others are at the same place.
+        """
+        is_own = self.rows == own_rows[:, None]
+        n_columns = self.rows.shape[1]
+        drop = np.where(is_own.any(axis=1), is_own.argmax(axis=1), n_columns - 1)
+        kept = np.arange(n_columns) != drop[:, None]
+        shape = len(own_rows), n_columns - 1
+        return NeighborLists(self.distances[kept].reshape(shape), self.rows[kept].reshape(shape))
+
+    def in_order(self) -> "NeighborLists":
+        """Sort each list by distance and then by row."""
+        order = np.lexsort((self.rows, self.distances), axis=1)
+        return NeighborLists(
+            np.take_along_axis(self.distances, order, axis=1),
+            np.take_along_axis(self.rows, order, axis=1),
+        )
+
+    def first(self, n_neighbors: int) -> "NeighborLists":
+        """Keep the first neighbours."""
+        return NeighborLists(self.distances[:, :n_neighbors], self.rows[:, :n_neighbors])
+
+
+class ReverseNeighbors(NamedTuple):
+    """The points that have each of some queries within their reach.
+
+    The entries of query i are ``starts[i] : starts[i + 1]``.
+    """
+
+    starts: NDArray[np.int64]  # shape (m + 1,)
+    rows: NDArray[np.int64]  # shape (n_found,)
+    distances: NDArray[np.float64]  # shape (n_found,)
+
+    @classmethod
+    def from_mask(
+        cls, is_found: NDArray[np.bool_], distances: NDArray[np.float64]
+    ) -> "ReverseNeighbors":
+        """Take the marked entries of distances, shape (m, n)."""
+        queries, rows = np.nonzero(is_found)
+        starts = np.searchsorted(queries, np.arange(len(distances) + 1))
+        return cls(starts, rows, distances[queries, rows])
+
+    @property
+    def queries(self) -> NDArray[np.int64]:
+        """The query of each entry, shape (n_found,)."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+    def select(self, is_kept: NDArray[np.bool_]) -> "ReverseNeighbors":
+        """Keep some of the entries."""
+        counts = np.concatenate([[0], np.cumsum(is_kept)])
+        return ReverseNeighbors(counts[self.starts], self.rows[is_kept], self.distances[is_kept])
+
+
+class ShortLists(NamedTuple):
+    """Points found near some of the queries, any number each, nearest first.
+
+    Those of query ``places[t]`` are ``starts[t] : starts[t + 1]``.
+    """
+
+    places: NDArray[np.int64]  # shape (n_lists,)
+    starts: NDArray[np.int64]  # shape (n_lists + 1,)
+    distances: NDArray[np.float64]  # shape (n_found,)
+    rows: NDArray[np.int64]  # shape (n_found,)
+
+    @classmethod
+    def from_lists(cls, places: NDArray[np.int64], lists: NeighborLists) -> "ShortLists":
+        """Drop the entries at infinity."""
+        is_found = np.isfinite(lists.distances)
+        starts = np.concatenate([[0], np.cumsum(is_found.sum(axis=1))])
+        return cls(places, starts, lists.distances[is_found], lists.rows[is_found])
+
+
+def merge_lists(others: Sequence[ShortLists], n_queries: int, n_neighbors: int) -> NeighborLists:
+    """Merge the lists of several shards, by distance and then by row; fill up with infinity."""
+    distances = np.full((n_queries, n_neighbors), np.inf)
+    rows = np.full((n_queries, n_neighbors), -1)
+    for other in others:
+        merge_pairs(distances, rows, *other)
+    return NeighborLists(distances, rows)
 
 
 class Index(ABC):
@@ -82,5 +163,16 @@ class Index(ABC):
         """
 
     @abstractmethod
-    def reverse(self, reaches: NDArray[np.float64]) -> ReverseIndex:
+    def points_at(self, rows: NDArray[np.int64]) -> Any:
+        """Give some of its points, as queries."""
+
+    @abstractmethod
+    def reverse(self, reaches: NDArray[np.float64]) -> "ReverseIndex":
         """Prepare reverse queries, given how far each point reaches, shape (n,)."""
+
+
+class ReverseIndex(NamedTuple):
+    """Reverse queries on an index, given how far each of its points reaches."""
+
+    query: Callable[[Any], ReverseNeighbors]
+    """Find, for each query, all points that have it within their reach."""

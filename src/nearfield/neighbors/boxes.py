@@ -1,18 +1,18 @@
 """An exact index of points in a tree of boxes, for Euclidean and Manhattan distances."""
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.neighbors.base import Index, ReverseIndex
+from nearfield.neighbors.base import Index, NeighborLists, ReverseIndex, ReverseNeighbors
 from nearfield.neighbors.kernels.box_search import (
     box_neighbors,
     box_reverse_neighbors,
     fill_bounds,
 )
 from nearfield.neighbors.kernels.box_tree import WIDTH, BoxTree, split_points
-from nearfield.neighbors.lists import NeighborLists, ReverseNeighbors
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +62,12 @@ class BoxIndex(Index):
         box_neighbors(queries, limits, self.tree, self.points, self.order, distances, index)
         return NeighborLists(distances, index)
 
+    def points_at(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Give some of its points."""
+        places = np.empty(len(self), dtype=np.int64)
+        places[self.order] = np.arange(len(self))
+        return self.points[places[rows]]
+
     def query_order(self, points: NDArray[np.float64]) -> NDArray[np.int64]:
         """Order queries so that each is near the one before: those are faster by a third."""
         order = np.empty(len(points), dtype=np.int64)
@@ -69,10 +75,22 @@ class BoxIndex(Index):
             split_points((points - self.tree.origin).astype(np.float32), order)
         return order
 
-    def reverse(self, reaches: NDArray[np.float64]) -> "BoxReverseIndex":
-        """Prepare reverse queries, given how far each point reaches, shape (n,)."""
+    def reverse(self, reaches: NDArray[np.float64]) -> ReverseIndex:
+        """Prepare exact reverse queries, given how far each point reaches, shape (n,)."""
         in_order = np.ascontiguousarray(reaches[self.order], dtype=np.float64)
-        return BoxReverseIndex(self, in_order, *_bounds(self, in_order))
+        bounds = _bounds(self, in_order)
+        return ReverseIndex(partial(self._query_reverse, reaches=in_order, bounds=bounds))
+
+    def _query_reverse(
+        self,
+        points: NDArray[np.float64],
+        reaches: NDArray[np.float64],
+        bounds: tuple[NDArray[np.float32], NDArray[np.float32]],
+    ) -> ReverseNeighbors:
+        queries = np.ascontiguousarray(points, dtype=np.float64)
+        return ReverseNeighbors(
+            *box_reverse_neighbors(queries, self.tree, self.points, self.order, reaches, bounds)
+        )
 
     def share_in_reach(self, points: NDArray[np.float64], n_neighbors: int) -> float:
         """Measure the share of all blocks that a search for neighbours must visit at least."""
@@ -86,42 +104,17 @@ class BoxIndex(Index):
         return float(np.mean(shares))
 
 
-@dataclass(frozen=True, eq=False)
-class BoxReverseIndex(ReverseIndex):
-    """Reverse queries on a tree of boxes, exact.
+def _bounds(
+    index: BoxIndex, reaches: NDArray[np.float64]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Turn reaches, in the order of the tree, into bounds of boxes and of points.
 
-    Attributes
-    ----------
-    index : BoxIndex
-    reaches : ndarray, shape (n,)
-        In the order of the tree.
+    Returns
+    -------
     box_bounds : ndarray of float32, shape (8 n_nodes,)
         The largest reach in each box, as a power of single distances.
     point_bounds : ndarray of float32, shape (8 n_blocks,)
     """
-
-    index: BoxIndex
-    reaches: NDArray[np.float64] = field(repr=False)
-    box_bounds: NDArray[np.float32] = field(repr=False)
-    point_bounds: NDArray[np.float32] = field(repr=False)
-
-    def query(self, points: NDArray[np.float64]) -> ReverseNeighbors:
-        """Find, for each query, all points that have it within their reach."""
-        found = box_reverse_neighbors(
-            np.ascontiguousarray(points, dtype=np.float64),
-            self.index.tree,
-            self.index.points,
-            self.index.order,
-            self.reaches,
-            (self.box_bounds, self.point_bounds),
-        )
-        return ReverseNeighbors(*found)
-
-
-def _bounds(
-    index: BoxIndex, reaches: NDArray[np.float64]
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Turn reaches, in the order of the tree, into bounds of boxes and of points."""
     tree = index.tree
     gaps = np.abs(index.points - tree.origin)
     lengths = gaps.sum(axis=1) if tree.power == 1 else np.linalg.norm(gaps, axis=1)

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.neighbors.base import Index
+from nearfield.neighbors.base import Index, NeighborLists
 from nearfield.neighbors.kernels.box_search import fill_distances
-from nearfield.neighbors.lists import NeighborLists
 
 TIE_TOLERANCE = 1e-10
 """Distances that differ by less than this, relative to them, count as equal."""

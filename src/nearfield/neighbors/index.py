@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
 from typing import Any, Literal, get_args
 
@@ -13,9 +14,8 @@ from sklearn.neighbors import NearestNeighbors
 
 from nearfield._hashing import sample_rows
 from nearfield.distances import canonical_metric, distance_matrix
-from nearfield.neighbors.base import Index, ReverseIndex
+from nearfield.neighbors.base import Index, NeighborLists, ReverseIndex, ReverseNeighbors
 from nearfield.neighbors.boxes import BoxIndex
-from nearfield.neighbors.lists import NeighborLists, ReverseNeighbors
 
 SearchName = Literal["exact", "approximate"]
 SEARCHES: tuple[SearchName, ...] = get_args(SearchName)
@@ -129,11 +129,15 @@ class MetricIndex(Index):
             found = NeighborLists(*self.index.kneighbors(points, n_neighbors))
         return self._measured_again(points, found).in_order()
 
-    def reverse(self, reaches: NDArray[np.float64]) -> "BruteForceReverseIndex":
-        """Prepare reverse queries by brute force."""
-        return BruteForceReverseIndex(self, reaches)
+    def points_at(self, rows: NDArray[np.int64]) -> Any:
+        """Give some of its points."""
+        return self.points[rows]
 
-    def distances(self, points: Any) -> NDArray[np.float64]:
+    def reverse(self, reaches: NDArray[np.float64]) -> ReverseIndex:
+        """Prepare reverse queries by brute force."""
+        return ReverseIndex(partial(query_reverse, distances_of=self._distances, reaches=reaches))
+
+    def _distances(self, points: Any) -> NDArray[np.float64]:
         """Measure from each query to each point, shape (m, n)."""
         return distance_matrix(
             points, self.points, metric=self.metric, metric_params=self.metric_params
@@ -150,26 +154,31 @@ class MetricIndex(Index):
         return measured_again(points, found, self.points)
 
 
-@dataclass(frozen=True, eq=False)
-class BruteForceReverseIndex(ReverseIndex):
-    """Reverse queries by the distances to all points."""
+def query_reverse(
+    points: Any,
+    distances_of: Callable[[Any], NDArray[np.float64]],
+    reaches: NDArray[np.float64],
+) -> ReverseNeighbors:
+    """Find, for each query, all points that have it within their reach, by brute force.
 
-    index: "MetricIndex | PrecomputedIndex"
-    reaches: NDArray[np.float64] = field(repr=False)
-
-    def query(self, points: Any) -> ReverseNeighbors:
-        """Find, for each query, all points that have it within their reach."""
-        n_rows = max(1, _VALUES_AT_ONCE // len(self.reaches))
-        parts = []
-        for start in range(0, points.shape[0], n_rows):
-            distances = self.index.distances(points[start : start + n_rows])
-            parts.append(ReverseNeighbors.from_mask(distances <= self.reaches, distances))
-        counts = np.concatenate([np.diff(part.starts) for part in parts])
-        return ReverseNeighbors(
-            np.concatenate([[0], np.cumsum(counts)]),
-            np.concatenate([part.rows for part in parts]),
-            np.concatenate([part.distances for part in parts]),
-        )
+    Parameters
+    ----------
+    points : ndarray or sparse matrix, shape (m, ...)
+    distances_of : callable
+        Measures from queries to each point, shape (m, n).
+    reaches : ndarray, shape (n,)
+    """
+    n_rows = max(1, _VALUES_AT_ONCE // len(reaches))
+    parts = []
+    for start in range(0, points.shape[0], n_rows):
+        distances = distances_of(points[start : start + n_rows])
+        parts.append(ReverseNeighbors.from_mask(distances <= reaches, distances))
+    counts = np.concatenate([np.diff(part.starts) for part in parts])
+    return ReverseNeighbors(
+        np.concatenate([[0], np.cumsum(counts)]),
+        np.concatenate([part.rows for part in parts]),
+        np.concatenate([part.distances for part in parts]),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,13 +197,16 @@ class PrecomputedIndex(Index):
         rows = np.argsort(points, axis=1, kind="stable")[:, :n_neighbors]
         return NeighborLists(np.take_along_axis(points, rows, axis=1), rows)
 
-    def reverse(self, reaches: NDArray[np.float64]) -> BruteForceReverseIndex:
-        """Prepare reverse queries."""
-        return BruteForceReverseIndex(self, reaches)
+    def points_at(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Refuse: the distances between the points are not kept."""
+        raise ValueError(
+            'Expected a metric of features; got metric="precomputed" and so many points that the '
+            "distances between them are not kept. Give features, or fewer points."
+        )
 
-    def distances(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give the distances as they are."""
-        return points
+    def reverse(self, reaches: NDArray[np.float64]) -> ReverseIndex:
+        """Prepare reverse queries: distances are taken as they are."""
+        return ReverseIndex(partial(query_reverse, distances_of=np.asarray, reaches=reaches))
 
 
 def measured_again(

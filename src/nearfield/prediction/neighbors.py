@@ -79,33 +79,21 @@ class NeighborSums:
 
     def in_support(self, reverse: ReverseNeighbors) -> Floats:
         """Sum the in-weights of new points by class, shape (m, n_scales, G)."""
-        family, kernel = self.family, self.family.neighbor_kernel
-        labels, distances, log_rest = self.labels, family.graph.distances, None
-        if family.multiplicities is not None:
-            reached, places = np.unique(reverse.rows, return_inverse=True)
-            return kernel.new_in_support_of_multiples(
-                reverse._replace(rows=places),
-                labels[reached],
-                distances[reached],
-                self.scales,
-                family.n_classes,
-                family.multiplicities[reached],
-                family.multiplicities[family.graph.rows[reached]],
-                has_all=family.has_all_neighbors,
-            )
-        if not family.is_discrete:  # the normalising constants of the points that are reached
+        family, graph = self.family, self.family.graph
+        reached: Any = np.s_[:]
+        is_weighted = family.multiplicities is not None
+        if is_weighted or not family.is_discrete:
+            # The points that are reached, and no others, need normalising constants.
             reached, places = np.unique(reverse.rows, return_inverse=True)
             reverse = reverse._replace(rows=places)
-            labels, distances = labels[reached], distances[reached]
-            n_kept = family.n_neighbors - (0 if family.has_all_neighbors else 1)
-            log_rest = kernel.log_normalizers(distances, self.scales, n_kept)
-        return kernel.new_in_support(
+        return family.neighbor_kernel.new_in_support(
             reverse,
-            labels,
-            distances,
+            self.labels[reached],
+            graph.distances[reached],
             self.scales,
             family.n_classes,
-            log_rest,
+            take(family.multiplicities, reached),
+            take(family.multiplicities, graph.rows[reached]) if is_weighted else None,
             has_all=family.has_all_neighbors,
         )
 
@@ -176,9 +164,21 @@ class NeighborPredictor(FieldPredictor):
 
         The parameters are those of all labels.
         """
+        return self.nodes.mean(self._conditional_support(sites), self.external_field)
+
+    def _conditional_support(self, sites: NDArray[np.int64]) -> Floats:
+        scales, n_points = self.nodes.scales, len(self.labels)
+        if self.family.is_directed and self.family.graph.n_points < n_points:
+            # The graph of many points under the directed model has some of them alone.
+            points = self.index.points_at(sites)
+
+            def search(n_columns: int) -> NeighborLists:
+                return self.index.query(points, min(n_columns + 1, n_points)).without(sites)
+
+            lists = search_with_ties(search, self.family.n_neighbors, n_points - 1)
+            return self.sums_at(scales).support(Neighborhood(lists, self.labels[lists.rows], None))
         conditionals = self.family.conditionals(self.labels, sites)
-        supports = conditionals.supports(self.nodes.scales, self.labels[sites])
-        return self.nodes.mean(np.stack(list(supports), axis=1), self.external_field)
+        return np.stack(list(conditionals.supports(scales, conditionals.labels)), axis=1)
 
     def neighborhood(self, points: Any) -> Neighborhood:
         """Search for the training points that new points are near to, and that they reach."""

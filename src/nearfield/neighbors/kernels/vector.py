@@ -21,61 +21,6 @@ _ALIGNMENT = 4  # bytes of a float32: no other alignment is assumed
 _MAY_FUSE = ("contract",)  # a product and a sum, rounded once
 
 
-@intrinsic
-def keep_squares(
-    typing_context: Any,
-    relative: Any,
-    blocks: Any,
-    block: Any,
-    powers: Any,
-    bounds: Any,
-    limit: Any,
-) -> Intrinsic:
-    """Store the squared distances to a block of points; return a bit mask of those in reach.
-
-    A point is in reach if its distance is not above the limit, or not above the bound of its own:
-    bounds has eight numbers a block, or is None. Bit k stands for point k.
-    """
-    signature = types.int64(relative, blocks, types.int64, powers, bounds, types.float32)
-    return signature, _keeping(_add_square, _gap_to_points)
-
-
-@intrinsic
-def keep_sizes(
-    typing_context: Any,
-    relative: Any,
-    blocks: Any,
-    block: Any,
-    powers: Any,
-    bounds: Any,
-    limit: Any,
-) -> Intrinsic:
-    """As above, with Manhattan distances."""
-    signature = types.int64(relative, blocks, types.int64, powers, bounds, types.float32)
-    return signature, _keeping(_add_size, _gap_to_points)
-
-
-@intrinsic
-def keep_box_squares(
-    typing_context: Any, point: Any, boxes: Any, node: Any, powers: Any, bounds: Any, limit: Any
-) -> Intrinsic:
-    """As `keep_squares` for the boxes of a node, by the squared distance to each box.
-
-    boxes has the shape (n_nodes, n_features, 2, 8): the lows and the highs of eight boxes.
-    """
-    signature = types.int64(point, boxes, types.int64, powers, bounds, types.float32)
-    return signature, _keeping(_add_square, _gap_to_boxes)
-
-
-@intrinsic
-def keep_box_sizes(
-    typing_context: Any, point: Any, boxes: Any, node: Any, powers: Any, bounds: Any, limit: Any
-) -> Intrinsic:
-    """As above, with Manhattan distances."""
-    signature = types.int64(point, boxes, types.int64, powers, bounds, types.float32)
-    return signature, _keeping(_add_size, _gap_to_boxes)
-
-
 def _add_square(builder: Builder, total: Value, gap: Value) -> Value:
     """Add squares to totals."""
     return builder.fadd(total, builder.fmul(gap, gap, flags=_MAY_FUSE), flags=_MAY_FUSE)
@@ -88,7 +33,21 @@ def _add_size(builder: Builder, total: Value, gap: Value) -> Value:
     return builder.fadd(total, builder.call(size, [gap]))
 
 
-def _keeping(add: Add, gap: Gap) -> Callable[..., Value]:
+def _keeping(add: Add, gap: Gap) -> Callable[..., int]:
+    """Make a function that measures to eight points or boxes, and tells which are in reach.
+
+    It takes the point, the blocks of points or nodes of boxes, the number of one of these, an
+    array of eight numbers for the powers of the distances, bounds, and a limit. One of the eight
+    is in reach if its power is not above the limit, or not above the bound of its own: bounds
+    has eight numbers a block or node, or is None. Bit k of the result stands for number k.
+    """
+
+    @intrinsic
+    def keep(
+        typing_context: Any, point: Any, rows: Any, row: Any, powers: Any, bounds: Any, limit: Any
+    ) -> Intrinsic:
+        return types.int64(point, rows, types.int64, powers, bounds, types.float32), generate
+
     def generate(context: Any, builder: Builder, signature: Any, arguments: Any) -> Value:
         powers = context.make_array(signature.args[3])(context, builder, arguments[3]).data
         total = _measured(context, builder, signature, arguments, add, gap)
@@ -101,7 +60,7 @@ def _keeping(add: Add, gap: Gap) -> Callable[..., Value]:
             limit = _larger(builder, bound, limit)
         return _bits_within(builder, total, limit)
 
-    return generate
+    return keep
 
 
 def _bits_within(builder: Builder, total: Value, limit: Value) -> Value:
@@ -157,3 +116,13 @@ def _repeated(builder: Builder, value: Value) -> Value:
     one = builder.insert_element(none, value, ir.Constant(ir.IntType(32), 0))
     mask = ir.Constant(ir.VectorType(ir.IntType(32), 8), [0] * 8)
     return builder.shuffle_vector(one, none, mask)
+
+
+keep_squares = _keeping(_add_square, _gap_to_points)
+"""By the squared distances to a block of points."""
+keep_sizes = _keeping(_add_size, _gap_to_points)
+"""By the Manhattan distances to a block of points."""
+keep_box_squares = _keeping(_add_square, _gap_to_boxes)
+"""By the squared distances to the boxes of a node, shape (n_features, 2, 8): lows and highs."""
+keep_box_sizes = _keeping(_add_size, _gap_to_boxes)
+"""By the Manhattan distances to these boxes."""
