@@ -121,9 +121,19 @@ def run_chains(
     drawn = np.empty((n_chains, len(schedule.betas), n_points), dtype=labels.dtype)
     agreements = np.empty(drawn.shape[:2])
     steins = np.empty((*drawn.shape[:2], 2))
-    where: tuple[Any, ...] = (*stack, *schedule)
     for c in range(n_chains):
-        run_chain(*where, labels[c], keys[c], drawn[c], agreements[c], steins[c])
+        run_chain(
+            stack.coupling,
+            stack.total_coupling,
+            stack.sorted_pairs,
+            stack.external_field,
+            *schedule,
+            labels[c],
+            keys[c],
+            drawn[c],
+            agreements[c],
+            steins[c],
+        )
     return Draws(drawn, agreements, steins)
 
 

@@ -15,7 +15,7 @@ from nearfield._checks import Rng, check_beta, check_generator, check_whole
 from nearfield._compile import compilable, compiled, overload, types
 from nearfield._vector import exp_of
 from nearfield.field import LabelField
-from nearfield.sampling.gibbs import draw_class
+from nearfield.sampling.gibbs import draw_class, draw_labels
 from nearfield.sampling.random_numbers import draw_key, uniform_at
 from nearfield.sampling.support import Coupling, CsrArrays, coupling_arrays, starting_labels
 
@@ -27,6 +27,7 @@ Parents = NDArray[np.uint32]  # of each point in the forest of clusters; a root 
 
 _STRONG = 0.1  # strength of a bond from which on it is visited in every move
 _BONDS_PER_CELL = 4  # of the index of cumulative strengths
+_N_SWEEPS_BEFORE = 10  # Gibbs sampling: the mean agreement is then within some 3% of that after 200
 
 
 class Bonds(NamedTuple):
@@ -107,6 +108,25 @@ def draw_labels_cluster(
         is_start,
     )
     return labels
+
+
+def draw_after_clusters(
+    rng: np.random.Generator,
+    field: LabelField,
+    beta: float,
+    n_sweeps: int,
+    initial: ArrayLike | None = None,
+) -> Ints:
+    """Draw by Gibbs sampling, after a few cluster moves where there are any.
+
+    By default these start from labels that are random by clusters. Without them the
+    sweeps freeze, above the transition of the field, in labelings that agree less than the data,
+    whatever their number; a chain then takes ever larger beta for better, into the thousands on
+    the wine and olive data, far outside the prior.
+    """
+    if beta > 0.0:
+        initial = draw_labels_cluster(rng, field, beta, _N_SWEEPS_BEFORE, initial)
+    return draw_labels(rng, field, beta, n_sweeps, initial)
 
 
 @compiled
