@@ -106,9 +106,9 @@ def test_a_bond_is_as_probable_as_its_strength_says(discount, share):
     coupling[1:, 0] = couplings
     bonds = find_bonds(coupling, 2.0, 8, discount, share)
     strengths = np.maximum(2.0 * couplings - discount, 2.0 * share * couplings)
-    np.testing.assert_array_equal(bonds.strong[:, 0], 1 + np.flatnonzero(strengths > 0.1))
-    np.testing.assert_allclose(bonds.probabilities, -np.expm1(-strengths[strengths > 0.1]))
-    is_weak = (strengths > 0.0) & (strengths <= 0.1)
+    is_strong, is_weak = 2.0 * couplings > 0.1, (couplings > 0.0) & (2.0 * couplings <= 0.1)
+    np.testing.assert_array_equal(bonds.strong[:, 0], 1 + np.flatnonzero(is_strong))
+    np.testing.assert_allclose(bonds.probabilities, -np.expm1(-strengths[is_strong]))
     np.testing.assert_array_equal(bonds.weak[:, 0], 1 + np.flatnonzero(is_weak))
     np.testing.assert_allclose(np.diff(bonds.line, prepend=0.0) * bonds.rate, strengths[is_weak])
 

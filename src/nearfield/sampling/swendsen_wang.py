@@ -232,7 +232,7 @@ def find_bonds(
         for entry in range(couplings_before(coupling, i, row_couplings, row_others)):
             whole = beta * row_couplings[entry]
             strength = max(whole - discount, share * whole)
-            if strength > _STRONG:
+            if whole > _STRONG:
                 probabilities[n_strong] = strength
                 strong[n_strong, 0], strong[n_strong, 1] = i, row_others[entry]
                 n_strong += 1
