@@ -6,11 +6,7 @@ from nearfield.field import LabelField
 from nearfield.field.enumeration import label_distribution
 from nearfield.sampling import draw_labels, draw_labels_cluster
 from nearfield.sampling.support import coupling_arrays
-from nearfield.sampling.swendsen_wang import (
-    cluster_sweeps,
-    fill_bond_probabilities,
-    index_cumulative,
-)
+from nearfield.sampling.swendsen_wang import cluster_sweeps, find_bonds, index_line
 
 LEVEL = 1e-4  # of each test of fit; the seeds are fixed
 
@@ -103,19 +99,23 @@ def test_cluster_moves_refuse_a_negative_beta(rng, random_field):
         draw_labels_cluster(rng, random_field(5, 2), -0.1)
 
 
-def test_a_tie_is_as_probable_as_its_strength_says():
+@pytest.mark.parametrize(("discount", "share"), [(0.0, 1.0), (np.log(3.0), 1.0 / 3.0)])
+def test_a_bond_is_as_probable_as_its_strength_says(discount, share):
     couplings = np.array([0.0, 1e-3, 0.05, 0.3, 1.0, 5.0, 400.0])
-    probabilities = np.empty_like(couplings)
-    fill_bond_probabilities(couplings, 2.0, 0.0, 1.0, probabilities)
-    np.testing.assert_allclose(probabilities, -np.expm1(-2.0 * couplings), rtol=1e-12, atol=1e-15)
-    fill_bond_probabilities(couplings, 2.0, np.log(3.0), 1.0 / 3.0, probabilities)
-    strengths = np.maximum(2.0 * couplings - np.log(3.0), 2.0 * couplings / 3.0)
-    np.testing.assert_allclose(probabilities, -np.expm1(-strengths), rtol=1e-12, atol=1e-15)
+    coupling = np.zeros((8, 8))
+    coupling[1:, 0] = couplings
+    bonds = find_bonds(coupling, 2.0, 8, discount, share)
+    strengths = np.maximum(2.0 * couplings - discount, 2.0 * share * couplings)
+    is_strong, is_weak = 2.0 * couplings > 0.1, (couplings > 0.0) & (2.0 * couplings <= 0.1)
+    np.testing.assert_array_equal(bonds.strong[:, 0], 1 + np.flatnonzero(is_strong))
+    np.testing.assert_allclose(bonds.probabilities, -np.expm1(-strengths[is_strong]))
+    np.testing.assert_array_equal(bonds.weak[:, 0], 1 + np.flatnonzero(is_weak))
+    np.testing.assert_allclose(np.diff(bonds.line, prepend=0.0) * bonds.rate, strengths[is_weak])
 
 
 def test_the_index_of_a_line_finds_the_pair_at_every_place(rng):
     line = np.cumsum(np.sort(rng.gamma(0.2, size=300)))
-    begins = index_cumulative(line)
+    begins = index_line(line)
     starts = np.linspace(0.0, line[-1], len(begins))
     # The last place is the end of the line, up to rounding.
     expected = np.searchsorted(line, starts, side="right")
@@ -125,4 +125,4 @@ def test_the_index_of_a_line_finds_the_pair_at_every_place(rng):
     pairs = np.searchsorted(line, places, side="right")
     assert (pairs >= begins[stretches]).all()
     assert (pairs <= begins[stretches + 1]).all()
-    assert len(index_cumulative(np.empty(0))) > 1
+    assert len(index_line(np.empty(0))) > 1

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
-from nearfield.inference._draws import draw_after_clusters
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._target import Point, Target
-from nearfield.sampling import draw_labels
+from nearfield.sampling import draw_after_clusters, draw_labels
 
 Start = Literal["random", "data"]
 

@@ -6,13 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearfield.inference._problem import Problem, Spacing
-from nearfield.inference._quadrature import ScaleRule
-from nearfield.inference._rows import ScaleRow
-from nearfield.inference._scales import tilt
+from nearfield.inference._rows import BetaRange, ScaleRow, density_ranges
+from nearfield.inference._scale_rules import ScaleRule, tilt
 from nearfield.log_partition import StateBuilder, States, add_ladder, phases_of, place_states
-
-_N_EXTENSION = 16
-_QUARTERS = np.arange(4) / 4.0
 
 
 def plan_draws(
@@ -66,44 +62,12 @@ def plan_draws(
     return builder.finish()
 
 
-class BetaRange(NamedTuple):
-    """Where the density of a row is."""
-
-    low: float
-    high: float
-    log_height: float
-
-
 def _side_ranges(problem: Problem, rows: list[ScaleRow], sign: int, drop: float) -> list[BetaRange]:
     support = problem.beta_support
     low, high = (max(support[0], 0.0), support[1]) if sign > 0 else (support[0], min(support[1], 0))
     if low >= high:
         return [BetaRange(0.0, 0.0, -np.inf)] * len(rows)
     return density_ranges(problem, rows, low, high, drop)
-
-
-def density_ranges(
-    problem: Problem, rows: list[ScaleRow], low: float, high: float, drop: float
-) -> list[BetaRange]:
-    """Find where, between two betas, the log density of each row is close to its largest."""
-    grids = [_search_grid(row, low, high) for row in rows]
-    found = []
-    for row, grid, log_prior in zip(rows, grids, problem.log_beta(grids), strict=True):
-        log_density = row.log_likelihood(grid) + log_prior
-        inside = np.flatnonzero(log_density > log_density.max() - drop)
-        found.append(BetaRange(grid[inside[0]], grid[inside[-1]], float(log_density.max())))
-    return found
-
-
-def _search_grid(row: ScaleRow, low: float, high: float) -> NDArray[np.float64]:
-    """Make a fine grid of betas: as the row knows them, and beyond out to both ends."""
-    known = row.curve.log_partition.betas
-    parts = [(known[:-1, None] + np.diff(known)[:, None] * _QUARTERS).ravel(), known[-1:]]
-    for end, start in ((low, known[0]), (high, known[-1])):
-        if not known[0] <= end <= known[-1]:
-            parts.append(np.sinh(np.linspace(np.arcsinh(start), np.arcsinh(end), _N_EXTENSION)))
-    grid = np.concatenate([*parts, [low, high]])
-    return np.unique(grid[(grid >= low) & (grid <= high)])
 
 
 def _spread_rows(need: NDArray[np.float64], n_rows: int) -> NDArray[np.int64]:

@@ -6,23 +6,31 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from nearfield.inference._grid import (
-    Nodes,
+from nearfield.inference._plan import plan_draws
+from nearfield.inference._posterior import Posterior
+from nearfield.inference._problem import Problem, Spacing
+from nearfield.inference._quadrature import Nodes
+from nearfield.inference._rows import (
+    ScaleRow,
     estimate_at_knots,
     integrate,
     place_knots,
     read_knots,
+    row_between,
     rows_of,
+    scan_scales,
 )
-from nearfield.inference._plan import plan_draws
-from nearfield.inference._posterior import Posterior
-from nearfield.inference._problem import Problem, Spacing
-from nearfield.inference._quadrature import ScaleRule, every_k, rule_error, scan_rule
-from nearfield.inference._rows import ScaleRow, row_between, scan_scales
-from nearfield.inference._scales import cell_rule, merged_rule, panel_rule, tilted_log_density
+from nearfield.inference._scale_rules import (
+    ScaleRule,
+    cell_rule,
+    every_k,
+    merged_rule,
+    panel_rule,
+    scan_rule,
+    tilted_log_density,
+)
 from nearfield.log_partition import (
     AgreementTable,
-    Estimates,
     Pool,
     States,
     jackknife_error,
@@ -32,7 +40,6 @@ from nearfield.log_partition import (
 
 Floats = NDArray[np.float64]
 
-_MIN_WEIGHT = 1e-9  # of a node
 _SAME = 1e-6  # agreements that differ by less are the same
 _MOST_CHANGE = -6.0, 3.0  # of the log mass of a cell, which is only roughly known
 
@@ -77,8 +84,8 @@ class ScaleRows(NamedTuple):
         nodes = integrate(self.problem, self.rule, self.agreements, knots, estimates)
         return PosteriorEstimate(
             self._replace(rows=rows),
-            estimates,
             nodes,
+            estimates.n_effective[knots.lefts].repeat(len(nodes.betas) // len(knots.lefts)),
             reweighting.bonds_from,
             reweighting.is_connected,
         )
@@ -88,19 +95,10 @@ class PosteriorEstimate(NamedTuple):
     """Log z at the scales of a rule, and the posterior that follows."""
 
     scale_rows: ScaleRows
-    estimates: Estimates
     nodes: Nodes
+    n_effective: Floats  # shape (N,): effective draws that the knot left of each node rests on
     bonds_from: float  # the lowest beta with a BAR estimate
     is_connected: bool  # whether the sampled states overlap
-
-    def totals(self) -> Floats:
-        """Return the log posterior mass of each row, shape (R,)."""
-        log_masses = self.nodes.log_masses[0]
-        largest = log_masses.max()
-        sums = np.bincount(
-            self.nodes.rows, np.exp(log_masses - largest), len(self.scale_rows.rule.scales)
-        )
-        return np.log(np.maximum(sums, 1e-300)) + largest
 
     def narrowed(self, density: float) -> tuple[ScaleRows, float]:
         """Move to scales placed where the posterior is; return also the mass left outside."""
@@ -112,7 +110,7 @@ class PosteriorEstimate(NamedTuple):
             cells = cell_rule(problem, bounds)
             n_scales = int(np.ceil(settings.n_step_scales * density))
             rule = merged_rule(problem, cells, self._cell_totals(cells), n_scales)
-        outside = self.scale_rows.rule.mass_outside(self.totals(), *bounds)
+        outside = self.scale_rows.rule.mass_outside(self.nodes.row_totals(), *bounds)
         return self.scale_rows.at(rule), outside
 
     def widened(self) -> ScaleRows:
@@ -122,14 +120,14 @@ class PosteriorEstimate(NamedTuple):
         return self.scale_rows.at(self._rule_within(bounds, settings.n_rough_scales))
 
     def _bounds(self, drop: float) -> tuple[float, float]:
-        rule, totals = self.scale_rows.rule, self.totals()
+        rule, totals = self.scale_rows.rule, self.nodes.row_totals()
         return rule.interval_above(tilted_log_density(self.scale_rows.problem, rule, totals), drop)
 
     def _rule_within(self, bounds: tuple[float, float], n_scales: int) -> ScaleRule:
         problem = self.scale_rows.problem
         if problem.family.is_discrete:
             return every_k(problem.family, problem.priors, *bounds)
-        return panel_rule(problem, self.scale_rows.rule, self.totals(), bounds, n_scales)
+        return panel_rule(problem, self.scale_rows.rule, self.nodes.row_totals(), bounds, n_scales)
 
     def _cell_totals(self, cells: ScaleRule) -> Floats:
         """Guess the log mass of cells.
@@ -160,29 +158,17 @@ class PosteriorEstimate(NamedTuple):
         heavy = log_masses > log_masses.max() - self.scale_rows.problem.settings.heavy
         enough = self.scale_rows.problem.settings.min_effective
         n_effective = np.full(len(self.scale_rows.rule.scales), np.inf)
-        found = self.estimates.n_effective[self.nodes.knots[heavy]]
-        np.minimum.at(n_effective, self.nodes.rows[heavy], found)
+        np.minimum.at(n_effective, self.nodes.rows[heavy], self.n_effective[heavy])
         return np.sqrt(enough / np.clip(n_effective, 1.0, enough))
-
-    def moments(self) -> tuple[Floats, ...]:
-        """Return the log evidence, weights and means of the nodes, from each part of the draws.
-
-        Shapes (N_ESTIMATES,), (N_ESTIMATES, N) and (N_ESTIMATES, 2).
-        """
-        log_evidence = logsumexp(self.nodes.log_masses, axis=1)
-        weights = np.exp(self.nodes.log_masses - log_evidence[:, None])
-        return log_evidence, weights, weights @ self._places()
-
-    def _places(self) -> Floats:
-        return np.stack([self.nodes.betas, self.scale_rows.rule.scales[self.nodes.rows]], axis=1)
 
     def relative_errors(self) -> tuple[float, float]:
         """Return the larger error of the two means, as a part of the standard deviation.
 
         First by the jackknife alone, then with hysteresis.
         """
-        _, weights, means = self.moments()
-        variances = weights[0] @ (self._places() - means[0]) ** 2
+        _, weights, means = self.nodes.moments()
+        places = np.stack([self.nodes.betas, self.nodes.scales], axis=1)
+        variances = weights[0] @ (places - means[0]) ** 2
         is_single = variances <= 1e-20 * means[0] ** 2  # rounding, of one k alone
         sds = np.sqrt(np.where(is_single, np.inf, variances))
         by_jackknife, with_hysteresis = jackknife_error(means), standard_error(means)
@@ -231,27 +217,14 @@ class PosteriorEstimate(NamedTuple):
         )
         return largest + self.scale_rows.problem.log_external
 
-    def _rule_error(self, weight: Floats) -> Floats:
-        """Estimate the errors of the means that the rule over scales makes, shape (2,)."""
-        rule, rows, betas = self.scale_rows.rule, self.nodes.rows, self.nodes.betas
-        mass = np.maximum(np.bincount(rows, weight, len(rule.scales)), 1e-300)
-        beta_means = np.bincount(rows, weight * betas, len(rule.scales)) / mass
-        return rule_error(self.scale_rows.problem.family, rule, self.totals(), beta_means)
-
     def posterior(self, outside_mass: float) -> Posterior:
         """Make the record, with errors from leaving out each group of draws."""
-        log_evidence, weights, means = self.moments()
-        keep = weights[0] > _MIN_WEIGHT
-        betas, scales = self._places()[keep].T
-        return Posterior.from_nodes(
-            betas,
-            scales,
-            weights[0, keep] / weights[0, keep].sum(),
-            self.scale_rows.problem.family.scale_name,
-            log_evidence=float(log_evidence[0]),
-            log_evidence_error=float(standard_error(log_evidence)),
-            mean_error=np.hypot(standard_error(means), self._rule_error(weights[0])),
-            outside_mass=outside_mass,
+        log_evidence, _, means = self.nodes.moments()
+        return self.nodes.posterior(
+            self.scale_rows.problem.family,
+            outside_mass,
+            float(standard_error(log_evidence)),
+            standard_error(means),
         )
 
 
@@ -264,7 +237,9 @@ def scan_posterior(rng: np.random.Generator, problem: Problem, n_jobs: int | Non
     estimates = read_knots(knots, rows)
     nodes = integrate(problem, rule, agreements, knots, estimates)
     scale_rows = ScaleRows(problem, rule, rows, rows, agreements)
-    return PosteriorEstimate(scale_rows, estimates, nodes, np.inf, True).widened()
+    return PosteriorEstimate(
+        scale_rows, nodes, np.full(len(nodes.betas), np.nan), np.inf, True
+    ).widened()
 
 
 def _observed(problem: Problem, rule: ScaleRule) -> Floats:

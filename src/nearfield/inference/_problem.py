@@ -1,4 +1,4 @@
-"""What path sampling works on: the family, the labels and the priors, with what follows."""
+"""What path sampling works on: the target with the settings, and what follows from both."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearfield.field import FieldFamily, check_external_field
-from nearfield.inference._priors import Priors
+from nearfield.field import check_external_field
+from nearfield.inference._target import Target
 from nearfield.log_partition import log_z_at_zero
 
 
@@ -102,12 +102,9 @@ class PathSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """The posterior up to its unknown constants."""
+class Problem(Target):
+    """The posterior that path sampling computes, and the settings that it does so with."""
 
-    family: FieldFamily
-    labels: NDArray[np.int64]
-    priors: Priors
     settings: PathSettings = PathSettings()
 
     @cached_property

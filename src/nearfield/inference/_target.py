@@ -9,7 +9,7 @@ out once, here.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -103,7 +103,7 @@ class Target:
 
     def __getstate__(self) -> dict[str, Any]:
         # The cached functions are closures, which do not travel to another process.
-        return {name: getattr(self, name) for name in ("family", "labels", "priors")}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def _sinh(x: float) -> float:

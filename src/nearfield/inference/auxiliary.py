@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from nearfield.field import LabelField
 from nearfield.inference._chain import Move
 from nearfield.inference._chains import check_run, run_chains
-from nearfield.inference._draws import draw_after_clusters
 from nearfield.inference._engine import Engine
 from nearfield.inference._hysteresis import warn_of_hysteresis
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._target import Point, Target, indicators, log_potential
 from nearfield.inference._walk import Walk, propose
 from nearfield.inference.pseudolikelihood import pseudolikelihood_estimate
+from nearfield.sampling import draw_after_clusters
 
 
 class AuxiliaryState(NamedTuple):

@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearfield.field import FieldFamily, LabelField
-from nearfield.inference._draws import draw_after_clusters
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors
 from nearfield.inference._target import Point, Target, check_target, log_potential
 from nearfield.inference._walk import Walk, learn
 from nearfield.inference.exchange import ExchangeSampler, ExchangeState
+from nearfield.sampling import draw_after_clusters
 
 
 class ParameterChain:

@@ -4,10 +4,10 @@
 2. States (beta, scale) over the posterior as far as it is known, with a ladder down to beta = 0
    (`_plan`), visited by eight independent groups of chains.
 3. All draws together give log z (`nearfield.log_partition`) at scales and betas placed anew where
-   the posterior is (`_scales`, `_grid`).
+   the posterior is (`_scale_rules`, `_rows`).
 4. More draws where log z rests on too few effective ones, or where the posterior means are not
-   known to the tolerance; then the posterior, the evidence, and the errors of both
-   (`_posterior_estimate`).
+   known to the tolerance (`_posterior_estimate`); then the posterior, the evidence, and the errors
+   of both (`_quadrature`).
 """
 
 import warnings

@@ -9,10 +9,10 @@ from scipy.special import log_softmax, logsumexp
 from nearfield._checks import Rng, check_generator, check_whole
 from nearfield.field import FieldFamily, check_external_field
 from nearfield.inference._arviz import pareto_smoothed
-from nearfield.inference._draws import draw_after_clusters
 from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors, check_priors, default_priors
 from nearfield.inference._target import check_target
+from nearfield.sampling import draw_after_clusters
 
 Floats = NDArray[np.float64]
 

@@ -13,15 +13,13 @@ from nearfield.inference._posterior import Posterior
 from nearfield.inference._priors import Priors
 from nearfield.inference._quadrature import (
     LogLikelihood,
+    Nodes,
     Row,
-    ScaleRule,
-    assemble,
-    final_rule,
     integrate_row,
-    row_totals,
-    scan_rule,
+    nodes_of_rows,
     supports,
 )
+from nearfield.inference._scale_rules import ScaleRule, final_rule, scan_rule
 from nearfield.inference._target import Target, check_target
 from nearfield.inference.conditionals import log_pseudolikelihoods
 
@@ -154,7 +152,7 @@ def _integrate(target: Target, external_field: ArrayLike | None, density: float 
     alpha = check_external_field(external_field, family.n_classes)
     known: dict[float, Row] = {}
 
-    def integrate(rule: ScaleRule) -> list[Row]:
+    def integrate(rule: ScaleRule) -> Nodes:
         """Integrate over beta at each scale of a rule that is not known already."""
         hint = None
         missing = supports(family, [s for s in rule.scales.tolist() if s not in known], labels)
@@ -165,14 +163,12 @@ def _integrate(target: Target, external_field: ArrayLike | None, density: float 
                 )
                 known[scale] = integrate_row(log_likelihood, priors, hint)
             hint = known[scale]
-        return [known[scale] for scale in rule.scales.tolist()]
+        return nodes_of_rows(rule, [known[scale] for scale in rule.scales.tolist()])
 
-    rule = scan_rule(family, priors, _N_SCAN)
-    rows = integrate(rule)
-    outside = 0.0
+    nodes, outside = integrate(scan_rule(family, priors, _N_SCAN)), 0.0
     for stage_density in (_FIRST_DENSITY, density):  # the first shows where to put the second
-        totals = row_totals(rule, rows)
+        rule, totals = nodes.rule, nodes.row_totals()
         finer = final_rule(family, priors, rule, totals, stage_density)
         outside += rule.mass_outside(totals, *finer.scales[[0, -1]])
-        rule, rows = finer, integrate(finer)
-    return assemble(family, rule, rows, outside)
+        nodes = integrate(finer)
+    return nodes.posterior(family, outside)

@@ -25,19 +25,19 @@ class PairTable(NamedTuple):
     They vary smoothly with the scale in most families, so that a few combinations will do.
     """
 
-    firsts: NDArray[np.int32]  # shape (P,), of the two points of each pair
-    seconds: NDArray[np.int32]  # shape (P,)
+    firsts: NDArray[np.uint32]  # shape (P,), of the two points of each pair
+    seconds: NDArray[np.uint32]  # shape (P,)
     entries: NDArray[np.float32]  # shape (P, Q); half the memory, and 1e-5 of an agreement
     basis: Floats  # shape (Q, R)
 
     @classmethod
     def from_fields(cls, fields: list[LabelField]) -> Self:
         """Make the table of fields of the same points."""
-        _, bonds, couplings = stack_couplings(fields)
+        _, pairs, couplings = stack_couplings(fields)
         values, vectors = np.linalg.eigh(couplings @ couplings.T)
         basis = vectors[:, values > _NEGLIGIBLE * values[-1]].T
         entries = (couplings.T @ basis.T).astype(np.float32)
-        firsts, seconds = np.ascontiguousarray(bonds.T)
+        firsts, seconds = np.ascontiguousarray(pairs.T)
         return cls(firsts, seconds, entries, basis)
 
     def agreements(self, labelings: NDArray[np.int8]) -> Floats:
@@ -89,8 +89,8 @@ class AgreementTable:
 @compiled
 def fill_agreed(
     by_point: NDArray[np.integer],
-    firsts: NDArray[np.int32],
-    seconds: NDArray[np.int32],
+    firsts: NDArray[np.uint32],
+    seconds: NDArray[np.uint32],
     is_agreed: NDArray[np.float32],
 ) -> None:
     """Fill in one where the two points of a pair agree, else zero, shape (P, M)."""

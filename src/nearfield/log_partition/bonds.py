@@ -18,15 +18,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from nearfield._compile import compiled
-from nearfield.log_partition.chains import FieldStack
-from nearfield.sampling.swendsen_wang import (
-    STRONG,
-    fill_bond_probabilities,
-    find_root,
-    first_above,
-    open_strong_bonds,
-    open_weak_bonds,
-)
+from nearfield.log_partition.chains import FieldStack, pairs_row
+from nearfield.sampling.swendsen_wang import SortedPairs, bonds_at, find_root, open_bonds
 
 Floats = NDArray[np.float64]
 
@@ -70,10 +63,7 @@ def cluster_log_weights(
     log_sums = np.log(np.exp(sizes * (external_field - largest)).sum(axis=1))
     log_weights = np.empty(len(labelings))
     fill_cluster_log_weights(
-        stack.bond_couplings[row],
-        stack.cumulative_couplings[row],
-        stack.begins[row],
-        stack.bonds[row],
+        pairs_row(stack.sorted_pairs, row),
         log_sums + sizes[:, 0] * largest,
         beta,
         labelings,
@@ -85,10 +75,7 @@ def cluster_log_weights(
 
 @compiled
 def fill_cluster_log_weights(
-    bond_couplings: Floats,
-    cumulative: Floats,
-    begins: NDArray[np.int32],
-    bonds: NDArray[np.int32],
+    sorted_pairs: SortedPairs,
     by_size: Floats,
     beta: float,
     labelings: NDArray[np.integer],
@@ -97,24 +84,15 @@ def fill_cluster_log_weights(
 ) -> None:
     """Fill in u for each labeling; `by_size` is the log weight of a cluster of 1..n points."""
     n_labelings, n_points = labelings.shape
-    n_bonds = bond_couplings.shape[0]
-    n_weak = first_above(bond_couplings, 0, n_bonds, STRONG / beta)
-    probabilities = np.empty(n_bonds - n_weak)
-    fill_bond_probabilities(bond_couplings[n_weak:], beta, 0.0, 1.0, probabilities)
-    opened = np.empty((n_bonds - n_weak, 2), dtype=np.uint32)
-    weak = cumulative[:n_weak], bonds[:n_weak], begins, cumulative[-1]
+    bonds = bonds_at(sorted_pairs, beta)
     parents = np.empty(n_points, dtype=np.uint32)
     labels, sizes = np.empty(n_points, dtype=np.int64), np.empty(n_points, dtype=np.int64)
     position = np.uint64(0)
     for m in range(n_labelings):
         for i in range(n_points):
             labels[i] = labelings[m, i]
-            parents[i] = i
             sizes[i] = 0
-        position = open_strong_bonds(
-            bonds[n_weak:], probabilities, labels, parents, opened, key, position
-        )
-        position = open_weak_bonds(weak, beta, labels, parents, key, position)
+        position = open_bonds(bonds, labels, parents, key, position)
         for i in range(n_points):
             sizes[find_root(parents, i)] += 1
         total = 0.0

@@ -22,17 +22,10 @@ from numpy.typing import NDArray
 from nearfield._compile import compilable, compiled, overload, types
 from nearfield.field import LabelField
 from nearfield.log_partition.stein import fill_stein
-from nearfield.sampling.gibbs import draw_class_at, two_largest, upper_logit
+from nearfield.sampling.gibbs import draw_class_at, lead_of, staying_lead
 from nearfield.sampling.random_numbers import uniform_at
 from nearfield.sampling.support import Coupling, add_coupling, move_coupling
-from nearfield.sampling.swendsen_wang import (
-    STRONG,
-    fill_bond_probabilities,
-    first_above,
-    index_cumulative,
-    make_room,
-    move_clusters,
-)
+from nearfield.sampling.swendsen_wang import SortedPairs, bonds_at, index_line, move_clusters
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -44,10 +37,7 @@ class FieldStack(NamedTuple):
 
     coupling: Coupling  # shape (R, n, n); of sparse fields (R, nnz) with the indices of a CSR array
     total_coupling: Floats  # shape (R, n)
-    bond_couplings: Floats  # shape (R, P): of all pairs, ascending
-    cumulative_couplings: Floats  # shape (R, P)
-    begins: NDArray[np.int32]  # shape (R, L): an index of the cumulative couplings
-    bonds: NDArray[np.int32]  # shape (R, P, 2): the points of each pair
+    sorted_pairs: SortedPairs  # of arrays with one more axis, the first, of length R
     external_field: Floats  # shape (G,)
 
     @property
@@ -76,36 +66,31 @@ class Draws(NamedTuple):
 
 def stack_fields(fields: list[LabelField]) -> FieldStack:
     """Prepare fields for the kernels: sparse if all of them are, else dense."""
-    coupling, bonds, unsorted = stack_couplings(fields)
+    coupling, pairs, unsorted = stack_couplings(fields)
     order = np.argsort(unsorted, axis=1)
-    bond_couplings = np.take_along_axis(unsorted, order, axis=1)
-    cumulative = np.cumsum(bond_couplings, axis=1)
-    return FieldStack(
-        coupling,
-        np.stack([field.total_coupling for field in fields]),
-        bond_couplings,
-        cumulative,
-        np.stack([index_cumulative(line) for line in cumulative]),
-        bonds[order],
-        fields[0].external_field,
-    )
+    couplings = np.take_along_axis(unsorted, order, axis=1)
+    lines = np.cumsum(couplings, axis=1)
+    begins = np.stack([index_line(line) for line in lines])
+    total_coupling = np.stack([field.total_coupling for field in fields])
+    sorted_pairs = SortedPairs(couplings, lines, begins, pairs[order])
+    return FieldStack(coupling, total_coupling, sorted_pairs, fields[0].external_field)
 
 
-def stack_couplings(fields: list[LabelField]) -> tuple[Any, NDArray[np.int32], Any]:
+def stack_couplings(fields: list[LabelField]) -> tuple[Any, NDArray[np.uint32], Any]:
     """Stack the couplings; list all pairs, of sparse fields those that are coupled anywhere.
 
     Returns the stack, the two points of each pair, shape (P, 2), and their couplings, (R, P).
     """
     if all(field.is_sparse for field in fields):
-        coupling, bonds = _aligned_sparse([field.coupling for field in fields])
-        is_lower = bonds[:, 0] > bonds[:, 1]
-        return coupling, bonds[is_lower], coupling[0][:, is_lower]
+        coupling, pairs = _aligned_sparse([field.coupling for field in fields])
+        is_lower = pairs[:, 0] > pairs[:, 1]
+        return coupling, pairs[is_lower], coupling[0][:, is_lower]
     coupling = np.stack([field.to_dense().coupling for field in fields])
-    bonds = np.stack(np.tril_indices(coupling.shape[1], -1), axis=1).astype(np.int32)
-    return coupling, bonds, coupling[:, bonds[:, 0], bonds[:, 1]]
+    pairs = np.stack(np.tril_indices(coupling.shape[1], -1), axis=1).astype(np.uint32)
+    return coupling, pairs, coupling[:, pairs[:, 0], pairs[:, 1]]
 
 
-def _aligned_sparse(couplings: list[Any]) -> tuple[Any, NDArray[np.int32]]:
+def _aligned_sparse(couplings: list[Any]) -> tuple[Any, NDArray[np.uint32]]:
     """Store sparse couplings on the union of their patterns: data (R, nnz), indices, indptr."""
     union = sp.csr_array(sum((abs(c) for c in couplings[1:]), start=abs(couplings[0])))
     union.sort_indices()
@@ -115,8 +100,8 @@ def _aligned_sparse(couplings: list[Any]) -> tuple[Any, NDArray[np.int32]]:
     for values, coupling in zip(data, couplings, strict=True):
         entries = sp.coo_array(coupling)
         values[np.searchsorted(keys, entries.row * union.shape[1] + entries.col)] = entries.data
-    bonds = np.stack([rows, union.indices], axis=1).astype(np.int32)
-    return (data, union.indices, union.indptr), bonds
+    pairs = np.stack([rows, union.indices], axis=1).astype(np.uint32)
+    return (data, union.indices, union.indptr), pairs
 
 
 def run_chains(
@@ -137,7 +122,18 @@ def run_chains(
     agreements = np.empty(drawn.shape[:2])
     steins = np.empty((*drawn.shape[:2], 2))
     for c in range(n_chains):
-        run_chain(*stack, *schedule, labels[c], keys[c], drawn[c], agreements[c], steins[c])
+        run_chain(
+            stack.coupling,
+            stack.total_coupling,
+            stack.sorted_pairs,
+            stack.external_field,
+            *schedule,
+            labels[c],
+            keys[c],
+            drawn[c],
+            agreements[c],
+            steins[c],
+        )
     return Draws(drawn, agreements, steins)
 
 
@@ -155,14 +151,18 @@ def _compile_coupling_row(coupling: Any, row: Any) -> Callable[..., Any]:
     return lambda coupling, row: coupling[row]
 
 
+@compilable
+def pairs_row(sorted_pairs: SortedPairs, row: int) -> SortedPairs:
+    """Return the sorted pairs of one field of a stack."""
+    couplings, lines, begins, pairs = sorted_pairs
+    return SortedPairs(couplings[row], lines[row], begins[row], pairs[row])
+
+
 @compiled
 def run_chain(
     coupling: Coupling,
     total_coupling: Floats,
-    bond_couplings: Floats,
-    cumulative_couplings: Floats,
-    begins: NDArray[np.int32],
-    bonds: NDArray[np.int32],
+    sorted_pairs: SortedPairs,
     external_field: Floats,
     betas: Floats,
     rows: Ints,
@@ -181,34 +181,27 @@ def run_chain(
     support, other_support = np.empty((n_classes, n_points)), np.empty((n_classes, n_points))
     scratch = np.empty((6, n_points))
     of_sweep = np.empty((n_classes, 1)), np.empty(n_classes), scratch[0], scratch[1]
-    probabilities = np.empty(bond_couplings.shape[1])
-    room = make_room(n_points, n_classes, bond_couplings.shape[1])
     site_fields = external_field.reshape((1, n_classes))
+    parents = np.empty(n_points, dtype=np.uint32)
     copy_labels(start, labels)
-    position, n_weak, agreement = np.uint64(0), 0, 0.0
+    position, agreement = np.uint64(0), 0.0
+    bonds = bonds_at(pairs_row(sorted_pairs, 0), 1.0)
     for stop in range(betas.shape[0]):
         row, beta = rows[stop], betas[stop]
         restraint = stiffness[stop], centres[stop]
         here = coupling_row(coupling, row)
         if stop > 0 and row == rows[stop - 1] and beta == betas[stop - 1]:
-            pass  # the support and the probabilities are up to date
+            pass  # the bonds and the support are up to date
         else:
             if beta > 0.0:
-                n_weak = first_above(bond_couplings[row], 0, bond_couplings.shape[1], STRONG / beta)
-                couplings = bond_couplings[row, n_weak:]
-                fill_bond_probabilities(couplings, beta, 0.0, 1.0, probabilities[n_weak:])
+                bonds = bonds_at(pairs_row(sorted_pairs, row), beta)
             if beta <= 0.0 or restraint[0] > 0.0:
                 sum_support(here, total_coupling[row], labels, support)
                 agreement = agreement_of(labels, support)
         for _ in range(n_sweeps[stop]):
             if beta > 0.0:
                 copy_labels(labels, before)
-                strong = bonds[row, n_weak:], probabilities[n_weak:]
-                cumulative = cumulative_couplings[row]
-                weak = cumulative[:n_weak], bonds[row, :n_weak], begins[row], cumulative[-1]
-                position = move_clusters(
-                    strong, weak, beta, site_fields, labels, room, key, position
-                )
+                position = move_clusters(bonds, site_fields, labels, parents, key, position)
                 sum_support(here, total_coupling[row], labels, support)
                 old_agreement, agreement = agreement, agreement_of(labels, support)
                 if restraint[0] > 0.0:
@@ -234,7 +227,7 @@ def run_chain(
         copy_labels(labels, drawn[stop])
         agreement = agreement_of(labels, support)
         agreements[stop] = agreement
-        other = row + 1 if row + 1 < bond_couplings.shape[0] else max(row - 1, 0)
+        other = row + 1 if row + 1 < total_coupling.shape[0] else max(row - 1, 0)
         other_coupling = coupling_row(coupling, other)
         sum_support(other_coupling, total_coupling[other], labels, other_support)
         tilt = beta - restraint[0] * (agreement - restraint[1])
@@ -289,7 +282,7 @@ def sweep_labels(
     log_n_others = math.log(max(n_classes - 1.0, 1.0))
     for i in range(n_points):
         uniforms[i] = uniform_at(key, position + np.uint64(i))
-        thresholds[i] = upper_logit(uniforms[i]) + log_n_others  # as in `class_sweeps`
+        thresholds[i] = staying_lead(uniforms[i], log_n_others)
     for i in range(n_points):
         old = labels[i]
         tilt = beta - stiffness * (agreement - centre)
@@ -297,9 +290,8 @@ def sweep_labels(
         for g in range(n_classes):
             delta = support[g, i] - own
             log_weights[g, 0] = external_field[g] + (tilt - 0.5 * stiffness * delta) * delta
-        largest, second = two_largest(log_weights, 0)
-        log_weight = log_weights[np.uint64(old), 0]
-        if log_weight - (second if log_weight == largest else largest) > thresholds[i]:
+        largest, lead = lead_of(log_weights, 0, old)
+        if lead > thresholds[i]:
             continue
         new = draw_class_at(log_weights, 0, cumulative, largest, old, uniforms[i])
         if new != old:

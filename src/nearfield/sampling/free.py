@@ -11,12 +11,7 @@ from nearfield._compile import compiled
 from nearfield.field import LabelField
 from nearfield.sampling.gibbs import class_sweeps
 from nearfield.sampling.support import Coupling, add_coupling, coupling_arrays
-from nearfield.sampling.swendsen_wang import (
-    fill_bond_probabilities,
-    make_room,
-    move_clusters,
-    split_bonds,
-)
+from nearfield.sampling.swendsen_wang import find_bonds, move_clusters
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -80,15 +75,12 @@ def free_sweeps(
         Whether beta is above zero.
     """
     n_points, n_classes = site_fields.shape
-    log_weights = np.empty((n_classes, n_points))
-    (bonds, couplings), weak = split_bonds(coupling, 1.0, n_points)
-    fill_bond_probabilities(couplings, 1.0, 0.0, 1.0, couplings)
-    strong = bonds, couplings
-    room = make_room(n_points, n_classes, len(couplings))
+    log_weights, parents = np.empty((n_classes, n_points)), np.empty(n_points, dtype=np.uint32)
+    bonds = find_bonds(coupling, 1.0, n_points, 0.0, 1.0)
     for key in keys:
         if has_clusters:
             first = np.uint64(n_points)  # the numbers before are those of the Gibbs sweep
-            move_clusters(strong, weak, 1.0, site_fields, labels, room, key, first)
+            move_clusters(bonds, site_fields, labels, parents, key, first)
         log_weights[:] = site_fields.T
         for i in range(n_points):
             add_coupling(coupling, i, 1.0, log_weights, labels[i])

@@ -6,6 +6,7 @@ bounds, and computed only where they leave it open, so that the draws are exact.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -126,15 +127,10 @@ def two_class_sweeps(
     lower, upper = np.empty(n_points), np.empty(n_points)  # bounds of logit(u)
     for sweep in range(n_sweeps):
         for i in range(n_points):  # apart: the processor need not guess anything here
-            uniform = uniform_at(key, sweep * n_points + i)
-            cell = np.uint64(np.int64(uniform * _N_CELLS))  # unsigned: no test for a negative index
-            uniforms[i] = uniform
-            lower[i], upper[i] = _LOGITS[cell], _LOGITS[cell + np.uint64(1)]
+            uniforms[i] = uniform_at(key, sweep * n_points + i)
+            lower[i], upper[i] = logit_bounds(uniforms[i])
         for i in range(n_points):
-            odds = log_odds[0, i]
-            new = np.int64(odds > lower[i])
-            if (odds > lower[i]) != (odds >= upper[i]):
-                new = np.int64(uniforms[i] * (1.0 + math.exp(min(-odds, 700.0))) < 1.0)
+            new = draw_of_two(log_odds[0, i], uniforms[i], lower[i], upper[i])
             if new != labels[i]:
                 labels[i] = new
                 add_coupling(coupling, i, 2.0 * new - 1.0, log_odds, 0)
@@ -155,19 +151,15 @@ def class_sweeps(
     """
     n_classes, n_points = log_weights.shape
     uniforms, thresholds = np.empty(n_points), np.empty(n_points)
-    cumulative = np.empty(n_classes)
-    log_n_others = math.log(n_classes - 1.0)
+    cumulative, log_n_others = np.empty(n_classes), math.log(n_classes - 1.0)
     for sweep in range(n_sweeps):
         for i in range(n_points):
             uniforms[i] = uniform_at(key, sweep * n_points + i)
-            # A label stays if u < p, and p >= 1 / (1 + (G - 1) exp(-lead over the best other)).
-            thresholds[i] = upper_logit(uniforms[i]) + log_n_others
+            thresholds[i] = staying_lead(uniforms[i], log_n_others)
         for i in range(n_points):
             current = labels[i]
-            largest, second = two_largest(log_weights, i)
-            current_log_weight = log_weights[np.uint64(current), i]
-            best_other = second if current_log_weight == largest else largest
-            if current_log_weight - best_other > thresholds[i]:
+            largest, lead = lead_of(log_weights, i, current)
+            if lead > thresholds[i]:
                 continue
             new = draw_class_at(log_weights, i, cumulative, largest, current, uniforms[i])
             if new != current:
@@ -176,21 +168,43 @@ def class_sweeps(
 
 
 @compilable(inline="always")
-def upper_logit(uniform: float) -> float:
-    """Return an upper bound of logit(u), from a table."""
-    cell = np.uint64(np.int64(uniform * _N_CELLS))
-    return _LOGITS[cell + np.uint64(1)]
+def logit_bounds(uniform: float) -> tuple[float, float]:
+    """Return a lower and an upper bound of logit(u), from a table."""
+    cell = np.uint64(np.int64(uniform * _N_CELLS))  # unsigned: no test for a negative index
+    return _LOGITS[cell], _LOGITS[cell + np.uint64(1)]
 
 
 @compilable(inline="always")
-def two_largest(log_weights: Floats, i: int) -> tuple[float, float]:
-    """Find the two largest log weights at a site."""
+def draw_of_two(log_odds: float, uniform: float, lower: float, upper: float) -> Any:
+    """Draw class 1, else 0, if logit(u) is below its log odds, by bounds where they decide.
+
+    It rises with the log odds whatever the current label is: coupling from the past needs that.
+    """
+    new = np.int64(log_odds > lower)
+    if (log_odds > lower) != (log_odds >= upper):
+        new = np.int64(uniform * (1.0 + math.exp(min(-log_odds, 700.0))) < 1.0)
+    return new
+
+
+@compilable(inline="always")
+def staying_lead(uniform: float, log_n_others: float) -> float:
+    """Return the lead over all other log weights with which a label surely stays.
+
+    It stays if u < p, and p >= 1 / (1 + (G - 1) exp(-lead)); `log_n_others` is log(G - 1).
+    """
+    return logit_bounds(uniform)[1] + log_n_others
+
+
+@compilable(inline="always")
+def lead_of(log_weights: Floats, i: int, current: int) -> tuple[float, float]:
+    """Return the largest log weight at a site, and by how much the current class leads."""
     largest, second = log_weights[0, i], -np.inf
     for g in range(1, log_weights.shape[0]):
         value = log_weights[g, i]
         second = max(second, min(largest, value))
         largest = max(largest, value)
-    return largest, second
+    log_weight = log_weights[np.uint64(current), i]
+    return largest, log_weight - (second if log_weight == largest else largest)
 
 
 @compilable(inline="always")

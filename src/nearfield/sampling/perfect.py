@@ -1,6 +1,5 @@
 """Perfect sampling of two classes by coupling from the past (Propp and Wilson, 1996)."""
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +8,7 @@ from numpy.typing import NDArray
 from nearfield._checks import Rng, check_beta, check_generator, check_whole
 from nearfield._compile import compilable, compiled
 from nearfield.field import LabelField
-from nearfield.sampling.gibbs import kernel_of
+from nearfield.sampling.gibbs import draw_of_two, kernel_of, logit_bounds
 from nearfield.sampling.random_numbers import draw_key, uniform_at
 from nearfield.sampling.support import Coupling, add_coupling
 
@@ -140,8 +139,9 @@ def coupled_sweeps(
 
 @compilable
 def set_label(coupling: Coupling, log_odds: Floats, labels: Ints, i: int, uniform: float) -> None:
-    """Draw one of two labels, rising with the support of class 1 whatever the current label is."""
-    new = 1 if uniform * (1.0 + math.exp(min(-log_odds[0, i], 700.0))) < 1.0 else 0
+    """Draw one of two labels."""
+    lower, upper = logit_bounds(uniform)
+    new = draw_of_two(log_odds[0, i], uniform, lower, upper)
     if new != labels[i]:
         labels[i] = new
         add_coupling(coupling, i, 2.0 * new - 1.0, log_odds, 0)

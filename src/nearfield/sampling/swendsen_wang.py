@@ -6,7 +6,7 @@ not with each other, do not merge label by label. Cluster moves merge them.
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,21 +15,45 @@ from nearfield._checks import Rng, check_beta, check_generator, check_whole
 from nearfield._compile import compilable, compiled, overload, types
 from nearfield._vector import exp_of
 from nearfield.field import LabelField
-from nearfield.sampling.gibbs import draw_class
+from nearfield.sampling.gibbs import draw_class, draw_labels
 from nearfield.sampling.random_numbers import draw_key, uniform_at
 from nearfield.sampling.support import Coupling, CsrArrays, coupling_arrays, starting_labels
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-StrongBonds = tuple[NDArray[np.int32], Floats]  # the points of each, shape (P, 2), and a number
-WeakBonds = tuple[Floats, NDArray[np.int32], NDArray[np.int32], float]
-"""Cumulative couplings, the points of each bond, an index of the former, and their total."""
-Room = tuple[NDArray[np.uint32], NDArray[np.uint32], Ints, Floats]
+Pairs = NDArray[np.uint32]  # unsigned: a kernel need not test for a negative index
+Begins = NDArray[np.int32]  # the bond in which each of equal cells of a line begins
+Parents = NDArray[np.uint32]  # of each point in the forest of clusters; a root is its own
 
-STRONG = 0.1
-"""Bonds of a larger strength, beta times the coupling, are visited one by one."""
+_STRONG = 0.1  # strength of a bond from which on it is visited in every move
+_BONDS_PER_CELL = 4  # of the index of cumulative strengths
+_N_SWEEPS_BEFORE = 10  # Gibbs sampling: the mean agreement is then within some 3% of that after 200
 
-_BONDS_PER_CELL = 4  # of the index of cumulative couplings of weak bonds
+
+class Bonds(NamedTuple):
+    """The bonds of a field at one beta, by their strength, beta times the coupling.
+
+    Strong bonds are visited one by one. Weak ones, of which few are open, lie one after the other
+    on a line, each as long as its coupling, so that a move visits only those that it opens.
+    """
+
+    strong: Pairs  # shape (P, 2): the two points of each
+    probabilities: Floats  # shape (P,): of being open
+    weak: Pairs  # shape (Q, 2)
+    line: Floats  # shape (Q,): where each weak bond ends
+    begins: Begins  # an index of the line
+    length: float  # of the part of the line that has an index
+    rate: float  # strength a length: beta
+    opened: Pairs  # shape (P, 2): overwritten by every move
+
+
+class SortedPairs(NamedTuple):
+    """The pairs of a field, so sorted that their bonds at any beta are two slices."""
+
+    couplings: Floats  # shape (P,): ascending
+    line: Floats  # shape (P,): cumulative couplings
+    begins: Begins  # an index of the line
+    pairs: Pairs  # shape (P, 2): the two points of each
 
 
 def draw_labels_cluster(
@@ -86,6 +110,25 @@ def draw_labels_cluster(
     return labels
 
 
+def draw_after_clusters(
+    rng: np.random.Generator,
+    field: LabelField,
+    beta: float,
+    n_sweeps: int,
+    initial: ArrayLike | None = None,
+) -> Ints:
+    """Draw by Gibbs sampling, after a few cluster moves where there are any.
+
+    By default these start from labels that are random by clusters. Without them the
+    sweeps freeze, above the transition of the field, in labelings that agree less than the data,
+    whatever their number; a chain then takes ever larger beta for better, into the thousands on
+    the wine and olive data, far outside the prior.
+    """
+    if beta > 0.0:
+        initial = draw_labels_cluster(rng, field, beta, _N_SWEEPS_BEFORE, initial)
+    return draw_labels(rng, field, beta, n_sweeps, initial)
+
+
 @compiled
 def cluster_sweeps(
     coupling: Coupling,
@@ -103,150 +146,139 @@ def cluster_sweeps(
     :math:`s = \beta c_{ij}`, at most what the field implies for independent labels.
     """
     n_points, n_classes = labels.shape[0], external_field.shape[0]
-    (bonds, couplings), weak = split_bonds(coupling, beta, n_points)
-    probabilities = np.empty_like(couplings)
-    room = make_room(n_points, n_classes, len(couplings))
     site_fields = external_field.reshape((1, n_classes))
-    n_used = np.uint64(0)
-    for sweep in range(n_sweeps + is_start):
-        discount, share = 0.0, 1.0
-        if is_start and sweep == 0:
-            for i in range(n_points):
-                labels[i] = 0
-            discount, share = math.log(n_classes), 1.0 / n_classes
-        if sweep < 2:
-            fill_bond_probabilities(couplings, beta, discount, share, probabilities)
-        strong = bonds, probabilities
-        n_used = move_clusters(strong, weak, beta * share, site_fields, labels, room, key, n_used)
-
-
-@compilable
-def make_room(n_points: int, n_classes: int, n_strong: int) -> Room:
-    """Make the arrays that `move_clusters` overwrites."""
-    return (
-        np.empty(n_points, dtype=np.uint32),
-        np.empty((n_strong, 2), dtype=np.uint32),
-        np.empty(n_points, dtype=np.int64),
-        np.empty((n_points, n_classes)),
-    )
+    parents, position = np.empty(n_points, dtype=np.uint32), np.uint64(0)
+    if is_start:
+        for i in range(n_points):
+            labels[i] = 0
+        bonds = find_bonds(coupling, beta, n_points, math.log(n_classes), 1.0 / n_classes)
+        position = move_clusters(bonds, site_fields, labels, parents, key, position)
+    bonds = find_bonds(coupling, beta, n_points, 0.0, 1.0)
+    for _ in range(n_sweeps):
+        position = move_clusters(bonds, site_fields, labels, parents, key, position)
 
 
 @compilable
 def move_clusters(
-    strong: StrongBonds,
-    weak: WeakBonds,
-    rate: float,
+    bonds: Bonds,
     site_fields: Floats,
     labels: Ints,
-    room: Room,
+    parents: Parents,
     key: np.uint64,
-    n_used: np.uint64,
+    position: np.uint64,
 ) -> np.uint64:
     """Open bonds of points that agree, and draw a class for each cluster; change `labels`.
 
     Parameters
     ----------
-    strong : points of the strong bonds, shape (P, 2), and their probabilities
-    weak : of the weak bonds the cumulative couplings, the points, an index, and the total
-    rate : float
-        Of weak bonds, by coupling: beta.
+    bonds : Bonds
     site_fields : shape (n, G), or (1, G) for the same at all sites
-    room : from `make_room`
+    labels : shape (n,)
+    parents : shape (n,)
+        Overwritten.
+    key, position
+        The stream of random numbers, and the first number of it to use.
 
     Returns
     -------
-    n_used : the next unused position of the stream
+    position : of the next unused number
     """
-    parents, opened, classes, cluster_fields = room
-    for i in range(labels.shape[0]):
-        parents[i] = i
-    n_used = open_strong_bonds(strong[0], strong[1], labels, parents, opened, key, n_used)
-    n_used = open_weak_bonds(weak, rate, labels, parents, key, n_used)
-    return recolour(site_fields, labels, parents, classes, cluster_fields, key, n_used)
-
-
-@compilable
-def recolour(
-    site_fields: Floats,
-    labels: Ints,
-    parents: NDArray[np.uint32],
-    classes: Ints,
-    cluster_fields: Floats,
-    key: np.uint64,
-    n_used: np.uint64,
-) -> np.uint64:
-    """Draw a class for each cluster, by the sum of its sites' fields."""
-    n_points, n_classes = cluster_fields.shape
+    n_points, n_classes = labels.shape[0], site_fields.shape[1]
+    position = open_bonds(bonds, labels, parents, key, position)
+    for i in range(n_points):
+        labels[i] = find_root(parents, i)
     is_even = site_fields.shape[0] == 1
     for g in range(n_classes):
         is_even = is_even and site_fields[0, g] == site_fields[0, 0]
-    for i in range(n_points):
-        labels[i] = find_root(parents, i)
-    if not is_even:
+    # The class of a cluster takes the place of its root's parent.
+    if is_even:
         for i in range(n_points):
-            for g in range(n_classes):
-                cluster_fields[i, g] = 0.0
+            if labels[i] == i:
+                parents[i] = np.int64(uniform_at(key, position) * n_classes)
+                position += np.uint64(1)
+    else:
+        cluster_fields = np.zeros((n_points, n_classes))
         for i in range(n_points):
             site = i if site_fields.shape[0] > 1 else 0
             for g in range(n_classes):
                 cluster_fields[labels[i], g] += site_fields[site, g]
+        for i in range(n_points):
+            if labels[i] == i:
+                parents[i] = draw_class(cluster_fields[i], 0, uniform_at(key, position))
+                position += np.uint64(1)
     for i in range(n_points):
-        if parents[i] == i:
-            uniform = uniform_at(key, n_used)
-            n_used += np.uint64(1)
-            if is_even:
-                classes[i] = np.int64(uniform * n_classes)
-            else:
-                classes[i] = draw_class(cluster_fields[i], 0, uniform)
-    for i in range(n_points):
-        labels[i] = classes[labels[i]]
-    return n_used
+        labels[i] = parents[labels[i]]
+    return position
 
 
 @compilable
-def split_bonds(coupling: Coupling, beta: float, n_points: int) -> tuple[StrongBonds, WeakBonds]:
-    """Split the bonds with a coupling above zero into strong and weak ones.
+def find_bonds(
+    coupling: Coupling, beta: float, n_points: int, discount: float, share: float
+) -> Bonds:
+    r"""Find the bonds with a coupling above zero, beta > 0, and split them by their strength.
 
-    Returns the points and couplings of the strong bonds; and of the weak ones the cumulative
-    couplings, the points, the index of the former, and their total.
+    .. math:: \max(\beta c_{ij} - \text{discount}, \text{share} \times \beta c_{ij})
+
+    which is the strength itself with a discount of zero and a share of one.
     """
     row_couplings, row_others = np.empty(n_points), np.empty(n_points, dtype=np.int64)
     n_most = 0
     for i in range(n_points):
         n_most += couplings_before(coupling, i, row_couplings, row_others)
-    couplings, cumulative = np.empty(n_most), np.empty(n_most)
-    strong_bonds = np.empty((n_most, 2), dtype=np.int32)
-    weak_bonds = np.empty((n_most, 2), dtype=np.int32)
-    n_strong, n_weak, total = 0, 0, 0.0
+    probabilities, line = np.empty(n_most), np.empty(n_most)
+    strong, weak = np.empty((n_most, 2), dtype=np.uint32), np.empty((n_most, 2), dtype=np.uint32)
+    n_strong, n_weak, end = 0, 0, 0.0
     for i in range(n_points):
         for entry in range(couplings_before(coupling, i, row_couplings, row_others)):
-            strength = beta * row_couplings[entry]
-            if strength > STRONG:
-                couplings[n_strong] = row_couplings[entry]
-                strong_bonds[n_strong, 0], strong_bonds[n_strong, 1] = i, row_others[entry]
+            whole = beta * row_couplings[entry]
+            strength = max(whole - discount, share * whole)
+            if whole > _STRONG:
+                probabilities[n_strong] = strength
+                strong[n_strong, 0], strong[n_strong, 1] = i, row_others[entry]
                 n_strong += 1
             elif strength > 0.0:
-                total += row_couplings[entry]
-                cumulative[n_weak] = total
-                weak_bonds[n_weak, 0], weak_bonds[n_weak, 1] = i, row_others[entry]
+                end += strength
+                line[n_weak] = end
+                weak[n_weak, 0], weak[n_weak, 1] = i, row_others[entry]
                 n_weak += 1
-    strong = strong_bonds[:n_strong], couplings[:n_strong]
-    weak = cumulative[:n_weak], weak_bonds[:n_weak], index_cumulative(cumulative[:n_weak]), total
-    return strong, weak
+    probabilities, line = probabilities[:n_strong], line[:n_weak]
+    fill_probabilities(probabilities, 1.0, probabilities)
+    strong, opened = strong[:n_strong], np.empty((n_strong, 2), dtype=np.uint32)
+    return Bonds(strong, probabilities, weak[:n_weak], line, index_line(line), end, 1.0, opened)
+
+
+@compilable
+def bonds_at(sorted_pairs: SortedPairs, beta: float) -> Bonds:
+    """Give the bonds at beta > 0: as `find_bonds`, of pairs that were sorted for many betas."""
+    couplings, line, begins, pairs = sorted_pairs
+    n_pairs = couplings.shape[0]
+    n_weak = first_above(couplings, 0, n_pairs, _STRONG / beta)
+    strong, weak = pairs[n_weak:], pairs[:n_weak]
+    probabilities, opened = np.empty(len(strong)), np.empty(strong.shape, dtype=np.uint32)
+    fill_probabilities(couplings[n_weak:], beta, probabilities)
+    length = line[n_pairs - 1] if n_pairs > 0 else 0.0
+    return Bonds(strong, probabilities, weak, line[:n_weak], begins, length, beta, opened)
+
+
+@compilable
+def fill_probabilities(couplings: Floats, beta: float, probabilities: Floats) -> None:
+    """Fill in the probability that the bond of two points that agree is open."""
+    for bond in range(couplings.shape[0]):
+        probabilities[bond] = 1.0 - exp_of(-beta * couplings[bond])
 
 
 @compiled
-def index_cumulative(cumulative: Floats) -> NDArray[np.int32]:
-    """Index cumulative couplings: the bond in which each of equal cells begins."""
-    n_pairs = cumulative.shape[0]
-    begins = np.empty(n_pairs // _BONDS_PER_CELL + 2, dtype=np.int32)
+def index_line(line: Floats) -> Begins:
+    """Index rising numbers: the first one beyond where each of equal cells begins."""
+    n_bonds = line.shape[0]
+    begins = np.empty(n_bonds // _BONDS_PER_CELL + 2, dtype=np.int32)
     n_cells = begins.shape[0] - 1
-    length = cumulative[n_pairs - 1] / n_cells if n_pairs > 0 else 0.0
-    pair = 0
+    length = line[n_bonds - 1] / n_cells if n_bonds > 0 else 0.0
+    bond = 0
     for cell in range(n_cells + 1):
-        while pair < n_pairs and cumulative[pair] <= cell * length:
-            pair += 1
-        begins[cell] = pair
+        while bond < n_bonds and line[bond] <= cell * length:
+            bond += 1
+        begins[cell] = bond
     return begins
 
 
@@ -281,75 +313,47 @@ def _compile_couplings_before(
 
 
 @compilable
-def fill_bond_probabilities(
-    couplings: Floats, beta: float, discount: float, share: float, probabilities: Floats
-) -> None:
-    """Fill in the probability that the bond of two points that agree is open."""
-    for pair in range(couplings.shape[0]):
-        strength = beta * couplings[pair]
-        probabilities[pair] = -max(strength - discount, share * strength)
-    for pair in range(couplings.shape[0]):  # apart, for the vector registers
-        probabilities[pair] = 1.0 - exp_of(probabilities[pair])
-
-
-@compilable
-def open_strong_bonds(
-    pairs: NDArray[np.int32],
-    probabilities: Floats,
-    labels: Ints,
-    parents: NDArray[np.uint32],
-    opened: NDArray[np.uint32],
-    key: np.uint64,
-    n_used: np.uint64,
+def open_bonds(
+    bonds: Bonds, labels: Ints, parents: Parents, key: np.uint64, position: np.uint64
 ) -> np.uint64:
-    """Open strong bonds one by one; return the next unused position of the stream.
+    """Open bonds of points that agree; make `parents` the forest of the clusters.
 
-    `opened` is scratch space for the points of all bonds.
+    Weak bonds are not visited each: along the line, events of a Poisson process have the rate beta,
+    and a bond is open if any event falls on it, which has probability 1 - exp(-strength).
+
+    Returns
+    -------
+    position : of the next unused number of the stream
     """
+    for i in range(labels.shape[0]):
+        parents[i] = i
+    strong, probabilities, opened = bonds.strong, bonds.probabilities, bonds.opened
     n_opened = 0
-    for pair in range(pairs.shape[0]):  # counted, not branched on: open bonds are hard to predict
-        i, j = np.uint32(pairs[pair, 0]), np.uint32(pairs[pair, 1])
-        is_open = uniform_at(key, n_used + np.uint64(pair)) < probabilities[pair]
+    for bond in range(strong.shape[0]):  # counted, not branched on: open bonds are hard to predict
+        i, j = strong[bond, 0], strong[bond, 1]
+        is_open = uniform_at(key, position + np.uint64(bond)) < probabilities[bond]
         opened[n_opened, 0], opened[n_opened, 1] = i, j
         n_opened += is_open & (labels[i] == labels[j])
-    for k in range(n_opened - 1, -1, -1):  # the strongest first, which connect most
+    for k in range(n_opened - 1, -1, -1):  # the strongest first if sorted, which connect most
         join_clusters(parents, opened[k, 0], opened[k, 1])
-    return n_used + np.uint64(pairs.shape[0])
-
-
-@compilable
-def open_weak_bonds(
-    bonds: WeakBonds,
-    rate: float,
-    labels: Ints,
-    parents: NDArray[np.uint32],
-    key: np.uint64,
-    n_used: np.uint64,
-) -> np.uint64:
-    """Open weak bonds without visiting each.
-
-    Along the cumulative couplings, events of a Poisson process have the rate beta. A bond is open
-    if any event falls on it, which has probability 1 - exp(-strength).
-    """
-    cumulative, pairs, begins, length = bonds
-    n_pairs = cumulative.shape[0]
-    if n_pairs == 0 or cumulative[n_pairs - 1] <= 0.0:
-        return n_used
-    n_cells = begins.shape[0] - 1
-    cells_per_unit = n_cells / length
-    end, place = cumulative[n_pairs - 1], 0.0
+    position += np.uint64(strong.shape[0])
+    line, n_weak = bonds.line, bonds.line.shape[0]
+    if n_weak == 0 or line[n_weak - 1] <= 0.0:
+        return position
+    n_cells = bonds.begins.shape[0] - 1
+    cells_per_unit = n_cells / bonds.length
+    end, place = line[n_weak - 1], 0.0
     while True:
-        place -= math.log(uniform_at(key, n_used)) / rate
-        n_used += np.uint64(1)
+        place -= math.log(uniform_at(key, position)) / bonds.rate
+        position += np.uint64(1)
         if place >= end:
-            break
+            return position
         cell = np.uint64(min(np.int64(place * cells_per_unit), n_cells - 1))
-        last = min(begins[cell + np.uint64(1)], n_pairs - 1)
-        pair = first_above(cumulative, begins[cell], last, place)
-        i, j = np.uint32(pairs[pair, 0]), np.uint32(pairs[pair, 1])
+        last = min(bonds.begins[cell + np.uint64(1)], n_weak - 1)
+        bond = first_above(line, bonds.begins[cell], last, place)
+        i, j = bonds.weak[bond, 0], bonds.weak[bond, 1]
         if labels[i] == labels[j]:
             join_clusters(parents, i, j)
-    return n_used
 
 
 @compilable(inline="always")
@@ -365,7 +369,7 @@ def first_above(values: Floats, start: int, end: int, place: float) -> int:
 
 
 @compilable(inline="always")
-def join_clusters(parents: NDArray[np.uint32], i: int | np.uint32, j: int | np.uint32) -> None:
+def join_clusters(parents: Parents, i: int, j: int) -> None:
     """Merge the clusters of two points."""
     if parents[i] != parents[j]:
         root = find_root(parents, parents[j])
@@ -374,7 +378,7 @@ def join_clusters(parents: NDArray[np.uint32], i: int | np.uint32, j: int | np.u
 
 
 @compilable
-def find_root(parents: NDArray[np.uint32], i: int) -> int:
+def find_root(parents: Parents, i: int) -> int:
     """Find the root of a point's cluster, with path halving."""
     while parents[i] != i:
         parents[i] = parents[parents[i]]
