@@ -108,9 +108,11 @@ def test_a_bond_is_as_probable_as_its_strength_says(discount, share):
     strengths = np.maximum(2.0 * couplings - discount, 2.0 * share * couplings)
     is_strong, is_weak = 2.0 * couplings > 0.1, (couplings > 0.0) & (2.0 * couplings <= 0.1)
     np.testing.assert_array_equal(bonds.strong[:, 0], 1 + np.flatnonzero(is_strong))
-    np.testing.assert_allclose(bonds.probabilities, -np.expm1(-strengths[is_strong]))
+    expected = -np.expm1(-strengths[is_strong])
+    np.testing.assert_allclose(bonds.probabilities, expected, rtol=1e-12, atol=1e-15)
     np.testing.assert_array_equal(bonds.weak[:, 0], 1 + np.flatnonzero(is_weak))
-    np.testing.assert_allclose(np.diff(bonds.line, prepend=0.0) * bonds.rate, strengths[is_weak])
+    found = np.diff(bonds.line, prepend=0.0) * bonds.rate
+    np.testing.assert_allclose(found, strengths[is_weak], rtol=1e-12, atol=1e-15)
 
 
 def test_the_index_of_a_line_finds_the_pair_at_every_place(rng):

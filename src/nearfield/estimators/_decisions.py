@@ -265,7 +265,7 @@ def calibration_rows(
     """
     rows = np.arange(len(labels))
     most = min(sizes().max_calibration, max(_MAX_VALUES // max(n_features, 1), 100))
-    if not is_learned:
+    if not is_learned and len(labels) > sizes().max_learning:
         rows = np.setdiff1d(rows, learning_rows(len(labels)))
     if len(rows) <= most:
         return rows
