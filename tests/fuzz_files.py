@@ -67,6 +67,7 @@ def models():
         ("gaussian", d_nn(**FAST), X, NEW),
         ("radius", d_nn("radius", prior_beta=stats.norm(0.0, 50.0), **FAST), X, NEW),
         ("exponential", d_nn("exponential", metric="ard", **FAST), X, NEW),
+        ("quadratic", d_nn(metric="quadratic", **FAST), X, NEW),
         ("graph", d_nn(n_neighbors=5, random_state=np.random.default_rng(1), **FAST), X, NEW),
         ("seuclidean", d_nn(metric="seuclidean", predictive="printed", **FAST), X, NEW),
         ("sparse", d_nn(metric="manhattan", **FAST), sp.csr_matrix(X), sp.csr_matrix(NEW)),

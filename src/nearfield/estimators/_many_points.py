@@ -194,9 +194,9 @@ def fit_on_held_out(training: Any, *, fit_intercept: bool) -> tuple[ModelFit, Fl
     log_densities : ndarray, shape (n_sites,)
         Of the labels, given all others.
     """
-    sd_alpha = intercept_spread(fit_intercept)
-    graph = choose_neighbors(training, partial(_explain, approximate_log_evidence, sd_alpha))
-    found = _explain(infer_on_grid, sd_alpha, training.conditionals(graph, training.sites))
+    arguments = partial(_grid_arguments, sd_alpha=intercept_spread(fit_intercept))
+    graph = choose_neighbors(training, lambda some: approximate_log_evidence(*arguments(some)))
+    found = infer_on_grid(*arguments(training.conditionals(graph, training.sites)))
     family = training.family(graph)
     priors = make_priors(family, None, None)
     if fit_intercept:
@@ -204,20 +204,15 @@ def fit_on_held_out(training: Any, *, fit_intercept: bool) -> tuple[ModelFit, Fl
     return ModelFit(family, found.posterior, priors, "pseudolikelihood"), found.log_densities
 
 
-def _explain(method: Callable[..., Any], sd_alpha: float, conditionals: Any) -> Any:
-    """Apply a method of inference to the conditionals of held-out points."""
+def _grid_arguments(conditionals: Any, sd_alpha: float) -> tuple[Any, ...]:
+    """Give what inference on a grid takes of the conditionals of held-out points."""
     prior = HeldOutPrior.from_priors(make_priors(conditionals, None, None), sd_alpha)
 
     def supports(sigmas: Floats) -> Floats:
         return np.stack(list(conditionals.supports(sigmas, conditionals.labels)))
 
-    return method(
-        supports,
-        conditionals.labels,
-        prior,
-        conditionals.scale_range,
-        conditionals.multiplicities,
-    )
+    labels, counts = conditionals.labels, conditionals.multiplicities
+    return supports, labels, prior, conditionals.scale_range, counts
 
 
 class GraphFits:
