@@ -2,9 +2,9 @@
 From thousands to a million rows
 ================================
 
-The call does not change. Above 2,000 training points each point gives weight to its k nearest
-neighbours alone, and k is chosen from the data. Here we fit 8,000 rows; the figures for larger
-tables are those of the scaling document.
+The call does not change. Above 2,000 training points (1,500 in ``NearfieldClassifier``) each point
+gives weight to its k nearest neighbours alone, and k is chosen from the data. Here we fit 8,000
+rows; the figures for larger tables are those of the scaling document.
 """
 
 # %%
@@ -32,7 +32,7 @@ print(f"fit: {time.process_time() - start:.1f} s of CPU time, compilation includ
 print(f"engine: {model.inference_}; k = {model.family_.n_neighbors}")
 
 # %%
-# The probabilities are better than the votes of k-nn at any k: a vote of k neighbours can say
+# The probabilities are better than the votes of k-nn at these k: a vote of k neighbours can say
 # nothing between 0 and 1/k.
 
 ks = (5, 15, 45, 100)

@@ -31,8 +31,8 @@ points, labels = (
 new_points = da.from_array(X[7_000:], chunks=(250, 4))
 
 # %%
-# Each shard owns a region of space, its points, and an index to search them. Neighbour lists are
-# merged by distance, and class sums are added up over shards: no worker sees all points.
+# Each shard owns a region of space, its points, and an index to search them. The neighbours that
+# shards find are merged by distance, and class sums are added up: no worker holds all points.
 
 model = DistanceNeighborsClassifier(random_state=0).fit(points, labels)
 lazy = model.predict_proba(new_points)

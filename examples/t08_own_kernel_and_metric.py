@@ -73,8 +73,8 @@ scores = cross_val_score(model, points, classes, cv=5, scoring="neg_log_loss")
 print(f"cauchy: log loss {-scores.mean():.3f}")
 
 # %%
-# The weights of one point under each kernel, at the posterior mean of sigma. The Cauchy kernel
-# never lets go of distant points.
+# The coupling of one point to the others under each kernel, at the posterior mean of sigma. The
+# Cauchy kernel has the heaviest tails.
 
 figure, ax = plt.subplots(figsize=(7, 3.8), layout="constrained")
 order = np.argsort(distances[0])[1:]

@@ -2,8 +2,8 @@
 Few labels: predict new points together
 =======================================
 
-Six labels and two moons. Predicted one by one, a new point sees the six training points alone.
-Predicted together, new points inform each other, and labels spread along the moons.
+Six labels and two moons. Predicted one by one, a new point has the six training points alone as
+neighbours. Predicted together, new points inform each other, and labels spread along the moons.
 """
 
 # %%

@@ -55,8 +55,8 @@ ax.legend(fontsize=8)
 
 # %%
 # Evidence is comparable only between models of the same labels and with priors that mean the
-# same. It must not be used for a *learned* metric, which has seen the labels.
-# ``NearfieldClassifier`` compares those by held-out labels instead (stacking):
+# same. It must not be used for a *learned* metric, which comes from the same labels.
+# ``NearfieldClassifier`` compares such metrics by held-out labels instead (stacking):
 
 stacked = NearfieldClassifier(random_state=0).fit(X[train], y[train])
 print(stacked.summary().round(2).to_string(index=False))

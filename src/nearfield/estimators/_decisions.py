@@ -47,7 +47,8 @@ class DecisionMixin:
     Attributes
     ----------
     calibration_rows_ : ndarray of int, shape (n_calibration,)
-        The training points that decisions are calibrated by: all, or 2,000 of more.
+        The training points that decisions are calibrated by, at most 2,000: all, or on the
+        k-nearest-neighbour graph of more than 1,500 points those that no metric was learned from.
     calibration_points_ : ndarray, shape (n_calibration, n_features)
         Their features.
     calibration_labels_ : ndarray of int, shape (n_calibration,)
@@ -87,8 +88,9 @@ class DecisionMixin:
         class_conditional : bool
             Whether a class is compared with its own training points alone, so that the error rate
             holds for each class. The smallest p-value of a class of n points is then 1/(n+1).
-            If not, it is compared with all training points, each by the scale of its class; the
-            error rate holds on average over the classes.
+            If not, it is compared with all training points, each by its score less the level of its
+            class, which is the median of the class shrunk halfway to that of all points; the error
+            rate holds on average over the classes.
 
         Returns
         -------

@@ -270,7 +270,7 @@ def check_metric(metric: Any, metric_params: Any) -> dict[str, Any]:
 
 
 def learning_rows(n_points: int) -> NDArray[np.int64]:
-    """Choose the training points that a metric is learned from: all, or at most 2,000 of many."""
+    """Choose the training points that a metric is learned from: all, or half, at most 2,000."""
     if n_points <= sizes().max_learning:
         return np.arange(n_points)
     size = min(sizes().n_learning, n_points // 2)

@@ -53,10 +53,10 @@ class NearfieldClassifier(PosteriorMixin, ProbabilisticClassifier):
     metric that explains it, and the weights (stacking).
 
     With more than 1,500 points there are no folds, unless `n_folds` or `groups` ask for them.
-    Metrics are learned from half of the points, at most 2,000, and 1,000 other labels, given 1,000
-    more, choose at most three estimators with a weight of at least 0.1. These are fitted on the
-    k-nearest-neighbour graph of all points. Up to 2,000 labels that no metric was learned from,
-    each given all other labels, determine k, beta, sigma and the weights.
+    Metrics are learned from half of the points, at most 2,000. Up to 1,000 other labels, given as
+    many more, choose at most three estimators with a weight of at least 0.1, which are fitted on
+    the k-nearest-neighbour graph of all points. Up to 2,000 labels that no metric was learned from,
+    each given all other labels, determine k, the class intercepts, beta, sigma and the weights.
     Estimators with a weight below 0.05 are dropped.
 
     Parameters
@@ -65,9 +65,9 @@ class NearfieldClassifier(PosteriorMixin, ProbabilisticClassifier):
         Among ``"gaussian"`` and ``"exponential"``.
     metrics : sequence of str or callable, optional
         As those of `DistanceNeighborsClassifier`, but ``"precomputed"``. By default
-        ``"euclidean"``, ``"manhattan"``, ``"within"``, ``"ard"``, ``"discriminant"`` and, if there
-        are at least as many points as features times classes, ``"quadratic"``; of spectra
-        ``"within"``.
+        ``"euclidean"``, ``"manhattan"``, ``"within"``, ``"ard"``, ``"discriminant"`` and, if
+        metrics are learned from at least as many points as features times classes,
+        ``"quadratic"``; of spectra ``"within"``.
     preprocess : {"spectra"}, optional
         With ``"spectra"``, features are wavelengths in their order, and each preprocessing of
         `nearfield.spectra.SpectraRecipes` has estimators of its own, weighed with the others; first
