@@ -293,6 +293,18 @@ DECIDING = {
 }
 
 
+def test_decisions_on_one_worker_are_those_of_one_machine(here, use_sizes):
+    use_sizes(max_learning=100)  # fewer than there are: all points count, each in a fold
+    few, labels = X[:200], Y[:200]
+    ours = nearfield.DistanceNeighborsClassifier(**SETTINGS).fit(few, labels)
+    theirs = nearfield_dask.DistanceNeighborsClassifier(**SETTINGS)
+    theirs.fit(as_array(few), as_array(labels))
+    np.testing.assert_array_equal(
+        theirs.predict_set(as_array(NEW, 60)).compute(), ours.predict_set(NEW)
+    )
+    np.testing.assert_array_equal(theirs.calibration_rows_, ours.calibration_rows_)
+
+
 @pytest.mark.parametrize("name", DECIDING)
 def test_decisions_over_shards_are_those_of_one_machine(here, name, use_sizes):
     use_sizes(max_calibration=400, max_learning=400, n_learning=300)

@@ -21,7 +21,6 @@ from nearfield.estimators import (
     PosteriorMixin,
     ProbabilisticClassifier,
     array_options,
-    calibration_rows,
 )
 from nearfield.prediction import check_class_prior
 
@@ -254,13 +253,9 @@ class LazyClassifier(PosteriorMixin, ProbabilisticClassifier):
     def _fetch_calibration(self) -> None:
         """Bring the calibration points here, when they are first needed."""
         if not hasattr(self, "calibration_rows_"):
-            training = self._training
-            rows = training.of_labels(partial(calibration_rows, n_features=training.n_features))
-            self.calibration_points_, self.calibration_labels_ = training.apply(
-                lambda points, labels: (points, labels), rows
-            )
-            self.calibration_rows_ = rows
-            training.blocks.release()
+            for name, value in self._model.calibration(self._training).items():
+                setattr(self, name, value)
+            self._training.blocks.release()
 
     def _membership_scores(self) -> Any:
         if not self._is_scored_by_features:

@@ -22,7 +22,7 @@ from nearfield.dask._graph import GraphRows, ShardedFamily, build_graph
 from nearfield.dask._kept import Kept
 from nearfield.dask._shards import Queries, Shard, Shards, merge, search
 from nearfield.dask._training import Block, TrainingBlocks, collect, join
-from nearfield.estimators import ModelFit
+from nearfield.estimators import ModelFit, calibration_rows
 from nearfield.field import NeighborKernel
 from nearfield.neighbors import NeighborGraph, NeighborLists
 from nearfield.prediction import (
@@ -38,6 +38,7 @@ from nearfield.prediction.mixture import Mixture
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
+_CALIBRATION = "calibration_rows_", "calibration_points_", "calibration_labels_"
 _COLUMNS_AT_ONCE = 8  # whose medians over all training points are taken on one worker
 
 
@@ -67,6 +68,10 @@ class WholeModel:
     def source(self, points: Delayed, method: str) -> Delayed:
         """Give what predicts a block of points."""
         return self.estimator
+
+    def calibration(self, training: TrainingBlocks) -> dict[str, Any]:
+        """Fetch the calibration points."""
+        return self.fitted(_CALIBRATION)
 
     def conditional_probabilities(self, sites: Numbers) -> Floats:
         """Fetch the class probabilities of the calibration points, each held out."""
@@ -122,6 +127,12 @@ class ShardedModel:
         if method == "outlier_score":
             return delayed(BlockSource)(None, scores=self.outlier_scores(points))
         return delayed(BlockSource)(self._predictor_there, self.supports(points))
+
+    def calibration(self, training: TrainingBlocks) -> dict[str, Any]:
+        """Fetch the calibration points from where the training points are."""
+        rows = training.of_labels(partial(calibration_rows, n_features=training.n_features))
+        values = training.apply(lambda points, labels: (rows, points, labels), rows)
+        return dict(zip(_CALIBRATION, values, strict=True))
 
     @cached_property
     def _predictor_there(self) -> Delayed:
