@@ -51,9 +51,9 @@ def check_training_data(estimator: Any, X: Any, y: Any) -> tuple[Any, NDArray[np
         _check_enough(len(y))
         encoder = TableEncoder(estimator.categorical_features)
     else:
-        X, y = validate_data(
-            estimator, X, y, ensure_min_samples=MIN_POINTS, **array_options(estimator.metric)
-        )
+        options = array_options(estimator.metric)
+        with _sums_may_overflow():
+            X, y = validate_data(estimator, X, y, ensure_min_samples=MIN_POINTS, **options)
     if is_named(estimator.metric, "precomputed") and X.min() < -_ROUNDING * np.abs(X).max():
         raise ValueError(
             f"Negative values in data: expected precomputed distances >= 0; got {X.min():g}. "
@@ -224,14 +224,21 @@ def check_new_points(estimator: Any, X: Any) -> Any:
     options = array_options(estimator.metric)
     fill = getattr(estimator, "_fill", None)
     if fill is None or sp.issparse(X):
-        return validate_data(estimator, X, reset=False, **options)
+        with _sums_may_overflow():
+            return validate_data(estimator, X, reset=False, **options)
     if is_table(X):
         validate_data(estimator, X, reset=False, skip_check_array=True)
         X = np.column_stack([as_numbers(column) for column in raw_columns(X)])
         return np.where(np.isnan(X), fill, X)
     options["ensure_all_finite"] = "allow-nan"
-    X = validate_data(estimator, X, reset=False, **options)
+    with _sums_may_overflow():
+        X = validate_data(estimator, X, reset=False, **options)
     return np.where(np.isnan(X), fill, X) if np.isnan(X).any() else X
+
+
+def _sums_may_overflow() -> np.errstate:
+    """Let scikit-learn look for infinities by a sum, in which very large values may cancel."""
+    return np.errstate(invalid="ignore")
 
 
 def to_dense(X: Any) -> Any:
