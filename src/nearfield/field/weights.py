@@ -6,6 +6,7 @@ nearest neighbour, so that a parameter far too small or too large gives the limi
 neighbour, or all alike), never 0/0. The diagonal of the distances plays no part.
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -178,7 +179,19 @@ def log_kernel_weights(
     matrix = _check_distances(distances).copy()
     np.fill_diagonal(matrix, np.inf)
     log_values = log_kernel_values(matrix, log_kernel, check_positive(sigma, "sigma"))
+    _warn_of_no_log(log_values, log_kernel)
     return _normalized(np.exp(log_values - log_values.max(axis=1, keepdims=True)))
+
+
+def _warn_of_no_log(log_values: NDArray[np.float64], log_kernel: LogKernel) -> None:
+    """Tell of values as a kernel has them: as logs they weigh near and far points almost alike."""
+    values = log_values[~np.eye(len(log_values), dtype=bool)]
+    if 0.0 <= values.min() < values.max() <= 1.0:
+        warnings.warn(
+            f"Expected the log of a kernel from {log_kernel!r}; got values between 0 and 1, as a "
+            "kernel itself has them. Return its log, such as -d**2 / (2 * sigma**2).",
+            stacklevel=2,
+        )
 
 
 def log_kernel_values(
