@@ -15,7 +15,6 @@ from nearfield.field.weights import (
     exponential_weights,
     gaussian_weights,
     knn_weights,
-    log_kernel_weights,
     radius_weights,
 )
 
@@ -428,11 +427,3 @@ def test_what_cannot_be_a_distance_is_refused(weigh, value, shown):
     distances[2, 5] = value
     with pytest.raises(ValueError, match=f"Expected finite distances >= 0; got them {shown}"):
         weigh(distances, 1)
-
-
-def test_a_kernel_in_place_of_its_log_is_told():
-    distances = distance_matrix(np.arange(6.0)[:, None])
-    with pytest.warns(UserWarning, match="got values between 0 and 1, as a kernel itself has them"):
-        log_kernel_weights(distances, lambda d, sigma: np.exp(-d / sigma), 1.0)
-    weights = log_kernel_weights(distances, lambda d, sigma: -d / sigma, 1.0)  # warnings are errors
-    np.testing.assert_allclose(weights, exponential_weights(distances, 1.0))

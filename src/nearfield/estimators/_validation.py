@@ -1,5 +1,6 @@
 """What every estimator checks of its data, once, before any work starts."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -361,3 +362,19 @@ def check_groups(
     if codes.max() == 0:
         raise ValueError("Expected at least two groups; got one. Leave groups out.")
     return codes
+
+
+def warn_of_lone_groups(
+    codes: NDArray[np.int64], labels: NDArray[np.int64], classes: NDArray[Any]
+) -> None:
+    """Tell of classes of several points that lie in one group each."""
+    pairs = np.unique(np.column_stack([labels, codes]), axis=0)
+    n_groups, n_points = np.bincount(pairs[:, 0]), np.bincount(labels)
+    lone = classes[(n_groups == 1) & (n_points > 1)].tolist()
+    if lone:
+        warnings.warn(
+            f"Expected points of every class in two groups or more; got one group of each of "
+            f"{lone}: where it is held out, the class is unknown, and the model takes it for hard "
+            "to predict. Supply more groups, or leave groups out.",
+            stacklevel=3,
+        )
