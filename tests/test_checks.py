@@ -2,6 +2,9 @@ import numpy as np
 import pytest
 
 from nearfield._checks import check_positive, check_real, check_whole
+from nearfield.field import LabelField, enumeration
+from nearfield.log_partition import log_partition_curve
+from nearfield.sampling import draw_labels, draw_labels_perfect
 
 
 @pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3)])
@@ -25,3 +28,23 @@ def test_zero_is_not_positive():
     with pytest.raises(ValueError, match="Expected sigma > 0; got sigma=0"):
         check_positive(0, "sigma")
     assert check_positive(np.float32(0.5), "sigma") == 0.5
+
+
+def test_a_function_of_fields_says_how_to_make_one():
+    weights = np.ones((4, 4)) - np.eye(4)
+    for use in (
+        lambda: draw_labels(0, weights, 1.0),
+        lambda: draw_labels_perfect(0, weights, 1.0),
+        lambda: log_partition_curve(0, weights, [1.0]),
+        lambda: enumeration.log_partition(weights, 1.0),
+        lambda: enumeration.mean_agreement(weights, 1.0),
+        lambda: enumeration.label_distribution(weights, 1.0),
+    ):
+        with pytest.raises(TypeError, match=r"Expected a LabelField; got ndarray. Make one from"):
+            use()
+
+
+def test_a_refused_generator_is_shown_in_few_words():
+    field = LabelField.from_weights(np.ones((40, 40)) - np.eye(40), 2)
+    with pytest.raises(TypeError, match=r"Expected rng .*got <?LabelField.{,60} Pass"):
+        draw_labels(field, field, 1.0)

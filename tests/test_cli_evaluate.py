@@ -82,3 +82,35 @@ def test_a_small_class_lowers_the_number_of_folds(data, alone):
 def test_classes_that_cannot_be_validated_are_refused(data, species, message):
     pd.DataFrame({"x": [3, 1, 4, 1, 5, 9], "species": species}).to_csv(data, index=False)
     assert message in error_of(evaluate(data, "--model", "knn"))
+
+
+def test_a_class_of_two_rows_is_validated_without_tuning(data):
+    frame = iris_table(30)
+    few = frame[(frame["species"] != "setosa") | (np.cumsum(frame["species"] == "setosa") <= 2)]
+    few.to_csv(data, index=False)
+    result = evaluate(data, *QUICK)
+    assert result.exit_code == 0, result.output
+    assert "the smallest class leaves 1 row to train on" in result.stderr
+    assert "Warning" not in result.stderr
+
+
+def test_replicates_of_a_small_class_leave_enough_rows_to_tune_by(data):
+    """Folds of groups hold out several rows of a class at once."""
+    frame = iris_table(30).assign(sample=np.arange(30) % 3 + 3 * (np.arange(30) // 12))
+    frame[(frame["species"] != "setosa") | (frame["sample"] < 6)].to_csv(data, index=False)
+    result = evaluate(data, "--groups", "sample", "--metric", "euclidean")
+    assert result.exit_code == 0, result.output
+    assert result.stderr.splitlines() == [
+        "Note: 2 folds, the number of groups of the smallest class."
+    ]
+
+
+def test_text_of_many_values_is_a_category_in_every_fold(data, alone):
+    iris_table(40).assign(lot=[f"A{i % 20}" for i in range(40)]).to_csv(data, index=False)
+    assert evaluate(data, "--folds", 2, *QUICK).exit_code == 0
+
+
+def test_equal_rows_are_pointed_out(data, alone):
+    pd.concat([iris_table(), iris_table().head(1)]).to_csv(data, index=False)
+    result = evaluate(data, "--folds", 2, *QUICK)
+    assert "equal to an earlier one in every feature" in result.stdout

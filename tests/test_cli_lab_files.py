@@ -256,6 +256,72 @@ def test_a_row_of_units_below_the_header_is_left_out(tmp_path, train, new, refer
     assert run("predict", model, tmp_path / "new.csv").stdout == reference[1]
 
 
+def test_a_row_of_units_is_left_out_of_new_rows_too(tmp_path, new, reference):
+    path = tmp_path / "new.csv"
+    header, rows = new.to_csv(index=False).split("\n", 1)
+    path.write_text("\n".join([header, ",".join(["AU", "%", *[""] * (new.shape[1] - 2)]), rows]))
+    result = run("predict", reference[0], path)
+    assert result.stderr == "Note: left out row 1, which holds units (AU, %).\n"
+    found, expected = (pd.read_csv(io.StringIO(text)) for text in (result.stdout, reference[1]))
+    assert found["row"].tolist() == list(range(2, N_NEW + 2))
+    pd.testing.assert_frame_equal(found.drop(columns="row"), expected.drop(columns="row"))
+
+
+@pytest.mark.parametrize("first", ["<0.1", "n.d.", "LOD", "traces", "?"])
+def test_a_first_row_without_a_measured_value_is_no_row_of_units(tmp_path, new, reference, first):
+    header, rows = new.to_csv(index=False).split("\n", 1)
+    (tmp_path / "new.csv").write_text("\n".join([header, f"{first}," * new.shape[1], rows]))
+    assert repr(first) in error_of(run("predict", reference[0], tmp_path / "new.csv"))
+
+
+def test_percentages_are_numbers_and_said(tmp_path, train, new, reference):
+    """The class may hold percent signs as well, and keeps them."""
+    signed = train["404"].map(lambda v: f"{v} %".replace(".", ","))
+    purity = train["class"].map({"beef": "100%", "pork": "90%"})
+    path = tmp_path / "train.csv"
+    train.assign(**{"404": signed, "class": purity}).to_csv(path, index=False)
+    result = fitted(path)
+    expected = "column '404' holds percent signs in 40 of 40 rows: 5% was read as 5.\n"
+    assert result.stderr.endswith(expected)
+    assert nearfield.load(path.with_suffix(".model")).classes_.tolist() == ["100%", "90%"]
+    new.assign(**{"404": new["404"].map(lambda v: f"{v}%")}).to_csv(tmp_path / "new.csv")
+    found = run("predict", path.with_suffix(".model"), tmp_path / "new.csv")
+    assert "holds percent signs in 12 of 12 rows" in found.stderr
+    probabilities, plain = (
+        pd.read_csv(io.StringIO(text)).filter(like="probability").to_numpy()
+        for text in (found.stdout, reference[1])
+    )
+    np.testing.assert_array_equal(probabilities, plain)
+
+
+def test_percentages_that_need_mending_are_no_categories(tmp_path, train):
+    values = ["<0,5%"] * 3 + ["5,1%", "6%"] * 18 + [7]
+    train.assign(fat=values).to_csv(tmp_path / "train.csv", index=False)
+    assert "3 of 40 rows hold something else, row 1 holds '<0,5%'" in error_of(
+        fitted(tmp_path / "train.csv")
+    )
+
+
+def test_text_that_names_replicates_is_pointed_out(tmp_path, train):
+    path = tmp_path / "train.csv"
+    names = [f"S{i // 4 * 2 + i % 2}" for i in range(N_TRAIN)]
+    train.assign(sample=names).to_csv(path, index=False)
+    assert "pass --groups 'sample'" in fitted(path).stderr
+    assert (
+        "--groups 'sample' only left that column out" in fitted(path, "--groups", "sample").stderr
+    )  # k-nn holds no rows out
+    assert fitted(path, "--categorical", "sample").stderr == ""
+    train.assign(plant=[f"P{i % 7}" for i in range(N_TRAIN)]).to_csv(path, index=False)
+    assert fitted(path).stderr == ""
+
+
+def test_declared_categories_may_be_many(tmp_path, train):
+    path = tmp_path / "train.csv"
+    train.assign(lot=[f"A{i % 30}" for i in range(N_TRAIN)]).to_csv(path, index=False)
+    assert "--categorical 'lot'" in error_of(fitted(path))
+    assert fitted(path, "--categorical", "lot").exit_code == 0
+
+
 def test_rows_with_missing_values_are_dropped_on_request(tmp_path, train, new):
     frame = train.copy()
     frame.iloc[4, 2] = np.nan

@@ -75,7 +75,7 @@ def test_a_refusal_names_every_column_and_several_values(tmp_path, table):
     wrong.loc[4, FEATURES[2]] = "n.d."
     message = error_of(fitted(tmp_path, wrong, "--ignore", "count"))
     assert "row 3 holds '<LOD', row 8 '> 9'" in message
-    assert f"So does 1 other column ({FEATURES[2]!r})" in message
+    assert f"1 other column needs mending too ({FEATURES[2]!r})" in message
 
 
 def test_advice_is_about_options_that_there_are(tmp_path, table):

@@ -264,3 +264,9 @@ def test_a_kernel_without_a_neighbour_of_a_new_point_is_refused():
     assert predictor.probabilities(distance_matrix([[0.5]], points)).sum() == pytest.approx(1.0)
     with pytest.raises(ValueError, match="for some neighbour of every point"):
         predictor.probabilities(distance_matrix([[9.0]], points))
+
+
+def test_a_kernel_in_place_of_its_log_is_told(distances):
+    with pytest.warns(UserWarning, match="values between 0 and 1, as a kernel itself has them"):
+        DistanceFamily(distances, lambda d, sigma: np.exp(-d / sigma), 3)
+    DistanceFamily(distances, lambda d, sigma: -d / sigma, 3)  # warnings are errors

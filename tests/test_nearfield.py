@@ -520,3 +520,23 @@ def test_seeds_matter_less_the_more_often_folds_are_drawn(use_sizes):
     repeated = difference()
     use_sizes(repeats=())
     assert repeated < 0.6 * difference()  # 8 draws: about 0.35
+
+
+@pytest.mark.parametrize("exponent", [1020, -900])
+def test_features_of_any_size_count_as_in_other_units(exponent):
+    """Their sums or squares are no numbers; a power of two leaves their digits alone."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(60) % 3
+    X = rng.uniform(-1.0, 1.0, (60, 3)) + 0.3 * labels[:, None]
+    other = X * np.array([1.0, 2.0**exponent, 1.0])
+    plain, extreme = (
+        NearfieldClassifier(metrics=("euclidean", "within"), random_state=0).fit(points, labels)
+        for points in (X, other)
+    )
+    np.testing.assert_array_equal(extreme.predict_proba(other), plain.predict_proba(X))
+    np.testing.assert_array_equal(extreme.membership(other), plain.membership(X))
+    effects = [
+        [effect.attribution for effect in model.explain(points[:1])[0].features]
+        for model, points in ((extreme, other), (plain, X))
+    ]
+    np.testing.assert_allclose(*effects)

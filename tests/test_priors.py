@@ -129,3 +129,13 @@ def test_densities_that_are_written_out_are_those_of_scipy(prior):
     np.testing.assert_allclose(priors.log_beta(betas), prior.logpdf(betas))
     assert float(priors.log_beta(0.3)) == pytest.approx(prior.logpdf(0.3))
     assert prior.cdf(priors.beta_range[0]) <= 1.1e-13
+
+
+@pytest.mark.parametrize(
+    ("name", "example"), [("prior_beta", r"norm\(0, 50\)"), ("prior_sigma", r"uniform\(0, 100\)")]
+)
+def test_an_example_of_a_prior_suits_its_parameter(name, example):
+    X, y = load_iris(return_X_y=True)
+    model = DistanceNeighborsClassifier(inference="pseudolikelihood", **{name: stats.gamma})
+    with pytest.raises(ValueError, match=rf"Give one such as scipy.stats.{example}"):
+        model.fit(X, y)

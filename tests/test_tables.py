@@ -252,6 +252,14 @@ def test_replicates_do_not_speak_for_each_other():
     assert model.fit(X, labels, groups=np.repeat(np.arange(40), 3)).log_scores_.max() < -0.6
 
 
+def test_a_class_that_is_one_group_is_told():
+    rng = np.random.default_rng(3)
+    X, labels = rng.normal(size=(30, 2)), np.repeat(["a", "b", "c"], 10)
+    groups = np.where(labels == "c", 99, np.arange(30) // 2)
+    with pytest.warns(UserWarning, match=r"one group of each of \['c'\]"):
+        NearfieldClassifier(metrics=["euclidean"]).fit(X, labels, groups=groups)
+
+
 @pytest.mark.parametrize("groups", [[1, 2], np.zeros(90)])
 def test_groups_that_cannot_be_held_out_are_refused(groups):
     with pytest.raises(ValueError, match=r"Expected (one group for|at least two groups)"):

@@ -1,6 +1,7 @@
 """Checks of single numbers, made once at the border: what was expected, what came, what to do."""
 
 import math
+import reprlib
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, TypeAlias
@@ -27,7 +28,7 @@ def check_generator(rng: Rng) -> np.random.Generator:
     except (TypeError, ValueError) as error:
         raise type(error)(
             "Expected rng as numpy.random.default_rng takes it: a Generator, a seed or None; got "
-            f"{rng!r}. Pass numpy.random.default_rng(seed)."
+            f"{reprlib.repr(rng)}. Pass numpy.random.default_rng(seed)."
         ) from error
 
 

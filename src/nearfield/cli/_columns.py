@@ -8,7 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearfield.cli._names import require_columns, same_numbers
-from nearfield.cli._numbers import is_numeric, read_numbers, to_numbers
+from nearfield.cli._numbers import (
+    is_numeric,
+    read_numbers,
+    row_of_units,
+    to_numbers,
+    without_percent_signs,
+)
 from nearfield.cli._words import counted, listed, note, numbered, quoted
 
 if TYPE_CHECKING:
@@ -17,6 +23,7 @@ if TYPE_CHECKING:
 _N_SHOWN = 5
 _EMPTY = "it is empty"
 _MOSTLY = 0.5  # with more numbers than this, a column of text is one of numbers that needs mending
+_MOST_REPLICATES = 10  # rows of one sample, on average
 _ID_WORDS = re.compile(
     r"(?:^|[^a-z])(id|nr|no|number|index|sample|code|barcode|scan|name)(?![a-z])"
 )
@@ -53,7 +60,7 @@ class Training(NamedTuple):
     Attributes
     ----------
     features : DataFrame
-        Numbers as float64, categories as text.
+        Numbers as float64, categories as a column of that type, of text.
     target : ndarray, shape (n,)
     groups : ndarray, shape (n,), or None
     ids : ndarray, shape (n,)
@@ -80,6 +87,8 @@ def training_data(frame: "pd.DataFrame", roles: Roles) -> Training:
         require_columns(frame, [name])
     frame = _with_weight(_with_class(frame, roles.target), roles.weight)
     candidates = frame.drop(columns={roles.target, *others, *ignored} - set(used))
+    numeric = [name for name in candidates.columns if name not in categorical]
+    candidates = _read_percentages(candidates, numeric)
     features = candidates.drop(columns=_left_out(candidates, {*used, *categorical}))
     if features.shape[1] == 0:
         raise ValueError(
@@ -97,6 +106,8 @@ def training_data(frame: "pd.DataFrame", roles: Roles) -> Training:
     frame = frame.loc[features.index]
     groups = None if roles.groups is None else frame[roles.groups].astype(str).to_numpy()
     labels = class_labels(frame[roles.target])
+    if groups is None:
+        _note_replicates(features[unclear], labels)
     ids = frame.index if roles.id is None else frame[roles.id]
     weights = None if roles.weight is None else frame[roles.weight].to_numpy(dtype=float)
     features = _as_features(features, [*texts, *categorical])
@@ -116,8 +127,9 @@ def prediction_data(
     """
     frame = same_numbers(frame, list(columns))
     require_columns(frame, list(columns))
-    features = frame[list(columns)]
     numbers = [name for name, kind in columns.items() if kind in ("number", "boolean")]
+    features = _without_units(frame[list(columns)], numbers)
+    features = _read_percentages(features, numbers)
     _refuse_text(
         features[[name for name in numbers if not is_numeric(features[name])]],
         "numbers, as in the data that the model was fitted to,",
@@ -189,6 +201,46 @@ def _with_class(frame: "pd.DataFrame", target: str) -> "pd.DataFrame":
     return read_numbers(frame[has_class], is_comma_decimal=False)[0]
 
 
+def _without_units(features: "pd.DataFrame", numbers: Sequence[str]) -> "pd.DataFrame":
+    """Leave out a row of units; what was text by it alone becomes numbers."""
+    row = row_of_units(features[list(numbers)])
+    if row is not None:
+        units = features.loc[row, list(numbers)].dropna()
+        note(f"left out row {row}, which holds units ({listed(units)}).")
+        features = features.drop(index=row)
+    return features.assign(**read_numbers(features[list(numbers)], is_comma_decimal=False)[0])
+
+
+def _read_percentages(features: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
+    """Take percent signs off columns that are mostly numbers without them, and say so."""
+    for name in names:
+        column = features[name]
+        text = None if is_numeric(column) else without_percent_signs(column)
+        if text is None or not _is_mostly_numbers(text):
+            continue
+        n_signs = int((text != column)[column.notna()].sum())
+        note(
+            f"column {name!r} holds percent signs in {n_signs:,} of "
+            f"{counted(len(column), 'row')}: 5% was read as 5."
+        )
+        features = features.assign(**read_numbers(text.to_frame(name), is_comma_decimal=True)[0])
+    return features
+
+
+def _note_replicates(categories: "pd.DataFrame", labels: NDArray[Any]) -> None:
+    """Point out text that may name the samples that several rows are replicates of."""
+    n_classes = len(np.unique(labels))
+    for name in categories.columns:
+        classes = categories[[name]].assign(label=labels).groupby(name)["label"].nunique()
+        is_fine = len(classes) >= max(2 * n_classes, len(labels) / _MOST_REPLICATES)
+        if is_fine and (classes == 1).all():
+            note(
+                f"column {name!r} has {len(classes):,} values, each in one class alone. If they "
+                f"name samples measured several times, pass --groups {name!r}: as a feature the "
+                "column makes a model look better than it is."
+            )
+
+
 def _with_weight(frame: "pd.DataFrame", weight: str | None) -> "pd.DataFrame":
     """Refuse weights that are no numbers >= 0; leave out rows of weight zero."""
     if weight is None:
@@ -246,7 +298,7 @@ def _reason_to_leave_out(column: "pd.Series") -> str | None:
 
 
 def _as_features(features: "pd.DataFrame", categories: Sequence[str]) -> "pd.DataFrame":
-    """Give categories as text, in which a number is written one way, and the rest as float64."""
+    """Give categories as such, with a number written one way, and the rest as float64."""
     import pandas as pd
 
     converted = {}
@@ -256,7 +308,8 @@ def _as_features(features: "pd.DataFrame", categories: Sequence[str]) -> "pd.Dat
             converted[name] = column.astype(np.float64)
             continue
         text = column.map(lambda v: f"{v:.15g}" if isinstance(v, float) else str(v).strip())
-        converted[name] = text.astype(object).where(column.notna(), None)
+        # Declared as categories: part of the rows may hold too few of each to tell.
+        converted[name] = text.astype(object).where(column.notna(), None).astype("category")
     return pd.DataFrame(converted, index=features.index)
 
 
@@ -287,8 +340,8 @@ def _refuse_text(
     others = ""
     if n_others:
         which = counted(n_others, "other column")
-        verb, names = "does" if n_others == 1 else "do", quoted(features.columns[1:])
-        others = f" So {verb} {which} ({names})."
+        verb, names = "needs" if n_others == 1 else "need", quoted(features.columns[1:])
+        others = f" {which} {verb} mending too ({names})."
     raise ValueError(
         f"Expected {expected} in column {str(column.name)!r}; {_example(column)}. "
         f"{remedy(column)}{others}"

@@ -1,6 +1,6 @@
 """Text that is numbers: with decimal commas, or typed as text into a spreadsheet."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -9,6 +9,10 @@ if TYPE_CHECKING:
 _DECIMAL_COMMA = r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)?(?:,\d+)?(?:[eE][+-]?\d+)?"
 # 1,234 may be either.
 _THOUSANDS = r"[+-]?[1-9]\d{0,2}(?:,\d{3})+"
+
+_PERCENT = r"^\s*([-+]?[\d.,]+)\s*%\s*$"
+# Numbers, and values beyond a limit of detection: < 0.1, LOD, n.d., trace.
+_NO_UNIT = r"^\s*[-+.,]?\d|[<>≤≥?]|LOD|LOQ|(?i:^n\W*[ad]\b|not |trace)"
 
 
 def is_numeric(column: "pd.Series") -> bool:
@@ -33,6 +37,30 @@ def to_numbers(column: "pd.Series") -> "pd.Series":
     with_points = text.where(fits).str.replace(".", "", regex=False).str.replace(",", ".")
     with_commas = pd.to_numeric(with_points, errors="coerce").astype(float)
     return with_commas if with_commas.notna().sum() > plain.notna().sum() else plain
+
+
+def without_percent_signs(column: "pd.Series") -> "pd.Series | None":
+    """Take the percent signs off the numbers of a column of text; None if there are none."""
+    if not _is_text(column):
+        return None
+    text = column.astype(object).map(str, na_action="ignore")
+    stripped = text.str.replace(_PERCENT, r"\1", regex=True)
+    return stripped if (stripped != text)[column.notna()].any() else None
+
+
+def row_of_units(numbers: "pd.DataFrame") -> Any:
+    """Give the index of the first row if it holds units of columns of numbers, else None.
+
+    Such a row holds no number, a unit in at least one column, and below each unit are numbers.
+    """
+    if len(numbers) < 2:
+        return None
+    first, below = numbers.iloc[0], numbers.iloc[1:]
+    named = first.dropna().astype(str)
+    if named.str.contains(_NO_UNIT).any() or not named.str.contains(r"[^\W_]|%").any():
+        return None
+    is_read = [to_numbers(below[name]).notna().any() for name in named.index]
+    return numbers.index[0] if all(is_read) else None
 
 
 def read_numbers(frame: "pd.DataFrame", *, is_comma_decimal: bool) -> tuple["pd.DataFrame", bool]:

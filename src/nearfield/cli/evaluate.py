@@ -21,7 +21,7 @@ from nearfield.cli._progress import progress
 from nearfield.cli._report_files import check_report_folder, write_report
 from nearfield.cli._run import one_line_errors, result_on_stdout
 from nearfield.cli._tables import read_table, source_name
-from nearfield.cli._words import counted, note, table
+from nearfield.cli._words import counted, listed, note, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,6 +90,8 @@ def evaluate(
 
     Example: `nearfield evaluate iris.csv --target species --report iris`
     """
+    from nearfield.report import describe_data
+
     if report is not None:
         check_report_folder(report, force=force)
     n_jobs, is_weighted = None, weight is not None  # the folds run in parallel
@@ -100,9 +102,10 @@ def evaluate(
     roles = Roles(target, id, groups, weight, ignore, feature, categorical, drops_missing)
     training = training_data(frame, roles)
     split = _folds(training.target, training.groups, folds, seed)
-    methods |= _peers(training.features, split.labels, seed, is_knn=model is Model.KNN)
+    methods |= _peers(training.features, split, seed, is_knn=model is Model.KNN)
     predictions = _cross_validate(methods, training, split, jobs)
     n_folds = int(split.test_fold.max()) + 1
+    names = [str(name) for name in split.classes]
     account = {
         "data": source_name(data),
         "target": target,
@@ -112,6 +115,7 @@ def evaluate(
         "seed": seed,
         "settings": simple_settings(methods[str(model)]),
         "results": {name: _result(each, split) for name, each in predictions.items()},
+        "warnings": describe_data(training.features, split.labels, names).warnings,
     }
     if report is not None:
         final = methods[str(model)]
@@ -133,7 +137,8 @@ def _folds(target: NDArray[Any], groups: NDArray[Any] | None, n_folds: int, seed
         rare = classes[counts.argmin()]
         raise ValueError(
             f"Expected at least two classes with two {unit}s each; got {len(classes)}, of which "
-            f"{str(rare)!r} has {counted(int(counts.min()), unit)}. Supply more rows."
+            f"{str(rare)!r} has {counted(int(counts.min()), unit)}. Supply more {unit}s of it, or "
+            "leave its rows out of the table."
         )
     if counts.min() < n_folds:
         n_folds = int(counts.min())
@@ -145,10 +150,11 @@ def _folds(target: NDArray[Any], groups: NDArray[Any] | None, n_folds: int, seed
     return _Folds(labels.astype(np.int64), classes, test_fold)
 
 
-def _peers(
-    features: "pd.DataFrame", labels: NDArray[np.int64], seed: int, *, is_knn: bool
-) -> dict[str, Any]:
-    """Make the methods to compare with, tuned as a careful user would."""
+def _peers(features: "pd.DataFrame", split: _Folds, seed: int, *, is_knn: bool) -> dict[str, Any]:
+    """Make the methods to compare with, tuned as a careful user would.
+
+    Where a fold leaves one row of a class to train on, there is nothing to tune by.
+    """
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
@@ -156,23 +162,35 @@ def _peers(
     from nearfield.benchmark import one_hot
     from nearfield.report import PLS_COMPONENTS, PLSDiscriminantAnalysis
 
-    n_inner = min(5, max(2, int(np.bincount(labels).min()) - 1))
-    inner = StratifiedKFold(n_inner, shuffle=True, random_state=seed)
+    def tuned(method: Any, name: str, values: Any) -> Any:
+        if n_least < 2:
+            return method
+        inner = StratifiedKFold(min(5, n_least), shuffle=True, random_state=seed)
+        return GridSearchCV(method, {name: values}, scoring="neg_log_loss", cv=inner)
+
+    n_least = _least_to_train_on(split)
     peers = {} if is_knn else {"k-nn": nearfield.KNeighborsClassifierCV(random_state=seed)}
-    peers["logistic regression"] = GridSearchCV(
-        one_hot(LogisticRegression(solver="newton-cg", max_iter=1_000)),
-        {"logisticregression__C": 10.0 ** np.arange(-3, 4)},
-        scoring="neg_log_loss",
-        cv=inner,
-    )
+    logistic = one_hot(LogisticRegression(solver="newton-cg", max_iter=1_000))
+    penalties = 10.0 ** np.arange(-3, 4)
+    peers["logistic regression"] = tuned(logistic, "logisticregression__C", penalties)
     if _is_wide(features):
-        peers["PLS-DA"] = GridSearchCV(
-            PLSDiscriminantAnalysis(),
-            {"n_components": list(PLS_COMPONENTS)},
-            scoring="neg_log_loss",
-            cv=inner,
+        pls = PLSDiscriminantAnalysis()
+        peers["PLS-DA"] = tuned(pls, "n_components", list(PLS_COMPONENTS))
+    if n_least < 2:
+        names = [name for name in peers if name != "k-nn"]
+        note(
+            f"{listed(names)} with {'its' if len(names) == 1 else 'their'} usual settings: the "
+            f"smallest class leaves {counted(n_least, 'row')} to train on, too few to tune by."
         )
     return peers
+
+
+def _least_to_train_on(split: _Folds) -> int:
+    """Count the rows of the rarest class in the folds that train the models, at the fewest."""
+    n_folds, n_classes = int(split.test_fold.max()) + 1, len(split.classes)
+    counts = np.zeros((n_folds, n_classes), dtype=np.int64)
+    np.add.at(counts, (split.test_fold, split.labels), 1)
+    return int((counts.sum(axis=0) - counts).min())
 
 
 def _is_wide(features: "pd.DataFrame") -> bool:
@@ -264,6 +282,7 @@ def _for_people(account: dict[str, Any]) -> str:
     laid_out = table(("model", *_LOSSES.values(), "time"), rows)
     scale = "Lower is better; ± is the standard error over the folds."
     lines = [title, laid_out, scale, _confusions(account)]
+    lines += [f"Warning: {text}" for text in account["warnings"]]
     lines += [f"Wrote {path}." for path in account.get("written", [])]
     return "\n".join(lines) + "\n"
 

@@ -14,7 +14,7 @@ from nearfield.cli._models import DEFAULT_MODEL, Settings, classifier, fit_optio
 from nearfield.cli._progress import progress
 from nearfield.cli._run import one_line_errors, result_on_stdout
 from nearfield.cli._tables import STREAM, read_table, source_name
-from nearfield.cli._words import counted, listed, table
+from nearfield.cli._words import counted, listed, note, table
 from nearfield.cli._writing import check_output, write_file
 
 
@@ -66,6 +66,11 @@ def fit(
     with nullcontext() if has_own else progress(f"Fitting {model} to {len(frame):,} rows"):
         options = fit_options(final, training.groups, training.weights)
         final.fit(training.features, training.target, **options)
+    if groups is not None and "groups" not in options:
+        note(
+            f"--groups {groups!r} only left that column out of the features: {model} holds no rows "
+            f"out in a fit to {counted(len(training.target), 'row')}. In evaluate it has its part."
+        )
     if has_own:
         final.verbose = 0
     final.id_column_ = id

@@ -13,7 +13,12 @@ from nearfield.distances.discriminant import DiscriminantMetric
 from nearfield.distances.donors import fill_from_donors
 from nearfield.distances.frames import RawColumn, as_numbers, is_table, raw_columns
 from nearfield.distances.kernels.scaled_field import best_beta
-from nearfield.distances.learned import LearnedMetric, LinearMetric
+from nearfield.distances.learned import (
+    LearnedMetric,
+    LinearMetric,
+    in_units,
+    mean_and_deviation,
+)
 from nearfield.distances.power import PowerTransform
 from nearfield.distances.quadratic import QuadraticMetric
 from nearfield.distances.tables import (
@@ -55,8 +60,10 @@ __all__ = [
     "distance_matrix",
     "euclidean_distances_to",
     "fill_from_donors",
+    "in_units",
     "is_missing",
     "is_table",
     "may_be_codes",
+    "mean_and_deviation",
     "raw_columns",
 ]

@@ -122,13 +122,31 @@ def standardize(points: NDArray[np.float64]) -> Standardized:
     The scale of a constant feature is infinite. One is constant if it varies by less than 1e-9 of
     its largest value.
     """
-    mean = points.mean(axis=0)
-    centred = points - mean
-    scale = np.sqrt(np.mean(centred**2, axis=0))
+    mean, scale = mean_and_deviation(points)
     # Rounding errors and noise of a constant feature must not be blown up.
     is_constant = scale <= _CONSTANT * np.abs(points).max(axis=0)
     scale = np.where(is_constant, np.inf, scale)
-    return Standardized(centred / scale, mean, scale)
+    return Standardized(in_units(points, mean, scale), mean, scale)
+
+
+def mean_and_deviation(
+    points: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Give the mean and the standard deviation of every feature, shape (n_features,) each.
+
+    In units of a power of two, in which sums and squares of very large or small values are
+    numbers; all others keep their digits.
+    """
+    exponent = np.frexp(np.abs(points).max(axis=0))[1]
+    scaled = np.ldexp(points, -exponent)
+    return np.ldexp(scaled.mean(axis=0), exponent), np.ldexp(scaled.std(axis=0), exponent)
+
+
+def in_units(
+    points: NDArray[np.float64], mean: NDArray[np.float64], scale: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Give (x - mean) / scale; by halves, of which no difference overflows."""
+    return (0.5 * points - 0.5 * mean) / (0.5 * scale)
 
 
 def class_means(points: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:

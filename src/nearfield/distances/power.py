@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearfield._fitting import all_or_nothing
-from nearfield.distances.learned import standardize
+from nearfield.distances.learned import in_units, standardize
 
 _POWERS = np.linspace(-1.0, 3.0, 17)
 _PRIOR_SD = 0.5
@@ -56,7 +56,8 @@ class PowerTransform(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the powers from points, shape (n, n_features)."""
-        points = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        with np.errstate(invalid="ignore"):  # very large values cancel in the sum that is checked
+            points = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         standardized, self.mean_, self.scale_ = standardize(points)
         log_posterior = np.array([_log_likelihood(standardized, power) for power in _POWERS])
         log_posterior -= 0.5 * ((_POWERS - 1.0) / _PRIOR_SD)[:, None] ** 2
@@ -78,11 +79,13 @@ class PowerTransform(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Transform points, shape (m, n_features)."""
         check_is_fitted(self)
-        return self.place(validate_data(self, X, dtype=np.float64, reset=False))
+        with np.errstate(invalid="ignore"):
+            points = validate_data(self, X, dtype=np.float64, reset=False)
+        return self.place(points)
 
     def place(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Transform points that were checked."""
-        standardized = (points - self.mean_) / self.scale_
+        standardized = in_units(points, self.mean_, self.scale_)
         return (yeo_johnson(standardized, self.powers_) - self.new_mean_) / self.new_scale_
 
 

@@ -187,7 +187,9 @@ def _dense(points: Any) -> Floats:
 def _column_means(points: Floats) -> Floats:
     """Average the columns over the values that are there."""
     with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # a column of gaps
-        return np.nanmean(points, axis=0)
+        # In units of a power of two: the sum of very large values overflows.
+        exponent = np.frexp(np.nanmax(np.abs(points), axis=0))[1]
+        return np.ldexp(np.nanmean(np.ldexp(points, -exponent), axis=0), exponent)
 
 
 def _plain(value: Any) -> Any:

@@ -30,6 +30,7 @@ from nearfield.estimators._validation import (
     check_new_points,
     check_weighted_data,
     to_dense,
+    warn_of_lone_groups,
 )
 from nearfield.field import take
 from nearfield.prediction import check_class_prior, map_chunks
@@ -224,6 +225,8 @@ class NearfieldClassifier(PosteriorMixin, ProbabilisticClassifier):
         is_large = X.shape[0] > most and self.averaging == "stacking"
         has_folds = self.averaging == "stacking" and not is_large
         codes = check_groups(groups, len(labels), kept, has_folds=has_folds)
+        if codes is not None:
+            warn_of_lone_groups(codes, labels, self.classes_)
         if not is_large:
             check_dense(X.shape[0])
         points = to_dense(X)

@@ -1,5 +1,6 @@
 """What every estimator checks of its data, once, before any work starts."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -51,9 +52,9 @@ def check_training_data(estimator: Any, X: Any, y: Any) -> tuple[Any, NDArray[np
         _check_enough(len(y))
         encoder = TableEncoder(estimator.categorical_features)
     else:
-        X, y = validate_data(
-            estimator, X, y, ensure_min_samples=MIN_POINTS, **array_options(estimator.metric)
-        )
+        options = array_options(estimator.metric)
+        with _sums_may_overflow():
+            X, y = validate_data(estimator, X, y, ensure_min_samples=MIN_POINTS, **options)
     if is_named(estimator.metric, "precomputed") and X.min() < -_ROUNDING * np.abs(X).max():
         raise ValueError(
             f"Negative values in data: expected precomputed distances >= 0; got {X.min():g}. "
@@ -224,14 +225,21 @@ def check_new_points(estimator: Any, X: Any) -> Any:
     options = array_options(estimator.metric)
     fill = getattr(estimator, "_fill", None)
     if fill is None or sp.issparse(X):
-        return validate_data(estimator, X, reset=False, **options)
+        with _sums_may_overflow():
+            return validate_data(estimator, X, reset=False, **options)
     if is_table(X):
         validate_data(estimator, X, reset=False, skip_check_array=True)
         X = np.column_stack([as_numbers(column) for column in raw_columns(X)])
         return np.where(np.isnan(X), fill, X)
     options["ensure_all_finite"] = "allow-nan"
-    X = validate_data(estimator, X, reset=False, **options)
+    with _sums_may_overflow():
+        X = validate_data(estimator, X, reset=False, **options)
     return np.where(np.isnan(X), fill, X) if np.isnan(X).any() else X
+
+
+def _sums_may_overflow() -> np.errstate:
+    """Let scikit-learn look for infinities by a sum, in which very large values may cancel."""
+    return np.errstate(invalid="ignore")
 
 
 def to_dense(X: Any) -> Any:
@@ -354,3 +362,19 @@ def check_groups(
     if codes.max() == 0:
         raise ValueError("Expected at least two groups; got one. Leave groups out.")
     return codes
+
+
+def warn_of_lone_groups(
+    codes: NDArray[np.int64], labels: NDArray[np.int64], classes: NDArray[Any]
+) -> None:
+    """Tell of classes of several points that lie in one group each."""
+    pairs = np.unique(np.column_stack([labels, codes]), axis=0)
+    n_groups, n_points = np.bincount(pairs[:, 0]), np.bincount(labels)
+    lone = classes[(n_groups == 1) & (n_points > 1)].tolist()
+    if lone:
+        warnings.warn(
+            f"Expected points of every class in two groups or more; got one group of each of "
+            f"{lone}: where it is held out, the class is unknown, and the model takes it for hard "
+            "to predict. Supply more groups, or leave groups out.",
+            stacklevel=3,
+        )

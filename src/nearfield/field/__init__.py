@@ -7,7 +7,12 @@ fields.
 
 from nearfield.field.conditionals import SubsampledConditionals
 from nearfield.field.families import DistanceFamily, FieldFamily, ScaleName
-from nearfield.field.label_field import LabelField, check_external_field, check_labels
+from nearfield.field.label_field import (
+    LabelField,
+    check_external_field,
+    check_field,
+    check_labels,
+)
 from nearfield.field.neighbor_family import NeighborFamily
 from nearfield.field.neighbor_kernel import (
     GraphEdges,
@@ -45,6 +50,7 @@ __all__ = [
     "ScaleName",
     "SubsampledConditionals",
     "check_external_field",
+    "check_field",
     "check_kernel",
     "check_labels",
     "exponential_weights",

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp, softmax
 
 from nearfield._checks import check_beta, check_whole
-from nearfield.field.label_field import LabelField, check_external_field
+from nearfield.field.label_field import LabelField, check_external_field, check_field
 
 MAX_CONFIGURATIONS = 2**22
 """The largest number of labelings, G^n, that is enumerated: about a second of work."""
@@ -160,6 +160,7 @@ def _support_of_next(couplings: NDArray[np.float64], n_classes: int) -> NDArray[
 
 
 def _check_enumerable(field: LabelField) -> None:
+    check_field(field)
     if field.n_points * np.log(field.n_classes) > np.log(MAX_CONFIGURATIONS) + 1e-9:
         raise ValueError(
             f"Expected n_classes ** n_points <= {MAX_CONFIGURATIONS}; got "

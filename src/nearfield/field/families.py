@@ -21,6 +21,7 @@ from nearfield.field.weights import (
     KernelName,
     LogKernel,
     check_kernel,
+    check_log_kernel,
     exponential_excess,
     gaussian_excess,
     log_kernel_weights,
@@ -137,7 +138,9 @@ class DistanceFamily:
 
     def __post_init__(self) -> None:
         _check_family(self)
-        if not self.is_custom:
+        if callable(self.kernel):
+            check_log_kernel(self.distances, self.kernel)
+        else:
             check_kernel(self.kernel)
 
     @classmethod

@@ -151,6 +151,16 @@ class LabelField:
         return check_labels(labels, self.n_points, self.n_classes)
 
 
+def check_field(field: Any) -> LabelField:
+    """Accept a field, or say how to make one."""
+    if not isinstance(field, LabelField):
+        raise TypeError(
+            f"Expected a LabelField; got {type(field).__name__}. Make one from weights, shape "
+            "(n, n): LabelField.from_weights(weights, n_classes)."
+        )
+    return field
+
+
 def check_labels(labels: ArrayLike, n_points: int, n_classes: int) -> NDArray[np.int64]:
     """Accept labels 0..G-1, one a point, or say what is wrong with them."""
     checked = np.asarray(labels)

@@ -6,6 +6,7 @@ nearest neighbour, so that a parameter far too small or too large gives the limi
 neighbour, or all alike), never 0/0. The diagonal of the distances plays no part.
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -179,6 +180,28 @@ def log_kernel_weights(
     np.fill_diagonal(matrix, np.inf)
     log_values = log_kernel_values(matrix, log_kernel, check_positive(sigma, "sigma"))
     return _normalized(np.exp(log_values - log_values.max(axis=1, keepdims=True)))
+
+
+def check_log_kernel(distances: NDArray[np.float64], log_kernel: LogKernel) -> None:
+    """Tell of a function that gives a kernel where its log is expected.
+
+    Values between 0 and 1 at a length like the distances: as logs they weigh near and far points
+    almost alike.
+    """
+    is_apart = distances > 0.0
+    if not is_apart.any():
+        return
+    with np.errstate(all="ignore"):
+        given = np.asarray(log_kernel(distances.copy(), float(np.median(distances[is_apart]))))
+    if given.shape != distances.shape:  # refused where it is used
+        return
+    values = given[is_apart]
+    if 0.0 <= values.min() < values.max() <= 1.0:
+        warnings.warn(
+            "Expected the log of a kernel; the function gives values between 0 and 1, as a kernel "
+            "itself has them. Return its log, such as -(d**2) / (2 * sigma**2).",
+            stacklevel=2,
+        )
 
 
 def log_kernel_values(

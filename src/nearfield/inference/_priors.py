@@ -12,6 +12,7 @@ from scipy import stats
 
 from nearfield.field import FieldFamily
 
+_EXAMPLES = {"beta": "norm(0, 50)", "sigma": "uniform(0, 100)", "k": "randint(1, 50)"}
 _SD_BETA = 50.0  # the paper's beta ~ N(0, 50^2)
 _PAPER_SIGMA = 100.0  # sigma ~ U(0, 100)
 _USUAL_LONGEST = (0.2, 200.0)  # largest distances for which that prior is meant
@@ -141,7 +142,7 @@ def check_priors(priors: Priors, family: FieldFamily) -> None:
         if not (hasattr(prior, "dist") and hasattr(prior, "ppf") and hasattr(prior, "rvs")):
             raise ValueError(
                 f"Expected a frozen scipy.stats distribution as the prior of {parameter}; got "
-                f"{prior!r}. Give one such as scipy.stats.norm(0, 50)."
+                f"{prior!r}. Give one such as scipy.stats.{_EXAMPLES[parameter]}."
             )
         if np.ndim(prior.ppf(0.5)) != 0:
             raise ValueError(

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nearfield._checks import Rng, check_generator, check_positive
 from nearfield._threads import one_blas_thread
-from nearfield.field import LabelField
+from nearfield.field import LabelField, check_field
 from nearfield.log_partition.estimate import Estimates, Reweighting, reweight, standard_error
 from nearfield.log_partition.gaps import RoughCurve
 from nearfield.log_partition.interpolant import LogPartition
@@ -68,6 +68,7 @@ def log_partition_curve(
     True
     """
     rng = check_generator(rng)
+    check_field(field)
     betas = np.asarray(betas, dtype=np.float64)
     if betas.ndim != 1 or betas.size == 0 or not np.isfinite(betas).all():
         raise ValueError(

@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nearfield.distances import in_units, mean_and_deviation
+
 Floats = NDArray[np.float64]
 
 # Share of the mean variance within classes. Swept from 1e-5 to 0.1 on wine and the meat spectra:
@@ -83,9 +85,9 @@ class WithinClassDistance:
         cls, points: Floats, labels: NDArray[np.int64], n_classes: int
     ) -> "WithinClassDistance":
         """Take means and covariance from training points, shape (n, n_features)."""
-        mean, scale = points.mean(axis=0), points.std(axis=0)
+        mean, scale = mean_and_deviation(points)
         scale = np.where(scale > 0.0, scale, 1.0)
-        standardized = (points - mean) / scale
+        standardized = in_units(points, mean, scale)
         counts = np.bincount(labels, minlength=n_classes)
         sums = np.zeros((n_classes, points.shape[1]))
         np.add.at(sums, labels, standardized)
@@ -113,7 +115,7 @@ class WithinClassDistance:
 
     def conform(self, points: Floats) -> Iterator[ClassScores]:
         """Score new points, shape (m, n_features), with each class in turn."""
-        standardized = (points - self.mean) / self.scale
+        standardized = in_units(points, self.mean, self.scale)
         products = self.residuals @ (standardized @ self.axes).T
         own = np.square(self.residuals).sum(axis=1)[:, None]
         for g, center in enumerate(self.centers):

@@ -99,7 +99,7 @@ def _tiny_classes(counts: Integers, classes: Sequence[str]) -> list[str]:
         return []
     return [
         f"{_counted(len(tiny), 'class', 'classes')} of fewer than {_TINY} samples "
-        f"({_listed(tiny)}): their rates are uncertain."
+        f"({_listed(tiny)}): {'its' if len(tiny) == 1 else 'their'} rates are uncertain."
     ]
 
 

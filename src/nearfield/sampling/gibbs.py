@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nearfield._checks import Rng, check_beta, check_generator, check_whole
 from nearfield._compile import Kernel, compilable, compiled
-from nearfield.field import LabelField
+from nearfield.field import LabelField, check_field
 from nearfield.sampling.random_numbers import draw_key, uniform_at
 from nearfield.sampling.support import (
     Coupling,
@@ -90,6 +90,7 @@ def draw_labels(
     True
     """
     rng = check_generator(rng)
+    check_field(field)
     beta = check_beta(beta)
     n_sweeps = check_whole(n_sweeps, "n_sweeps", minimum=0)
     labels = starting_labels(rng, field, initial)

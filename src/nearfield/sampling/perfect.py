@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from nearfield._checks import Rng, check_beta, check_generator, check_whole
 from nearfield._compile import compilable, compiled
-from nearfield.field import LabelField
+from nearfield.field import LabelField, check_field
 from nearfield.sampling.gibbs import draw_of_two, kernel_of, logit_bounds
 from nearfield.sampling.random_numbers import draw_key, uniform_at
 from nearfield.sampling.support import Coupling, add_coupling
@@ -72,6 +72,7 @@ def draw_labels_perfect(
     True
     """
     rng = check_generator(rng)
+    check_field(field)
     beta = check_beta(beta)
     max_sweeps = check_whole(max_sweeps, "max_sweeps", minimum=1)
     if field.n_classes != 2 or beta < 0.0:
