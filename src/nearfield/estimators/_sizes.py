@@ -29,8 +29,8 @@ class Sizes:
         Points that leave-one-out leaves out, of many.
     max_folds : int
         Up to so many points the estimators of an average are fitted in folds; more are on the
-        graph. There the graph takes a third of the time with 2,000 points, with the same mean log
-        loss over eleven data sets, and has a log loss higher by 5% with 1,200.
+        graph. With 2,000 points the graph takes a third of the time, with the same mean log loss
+        over eleven data sets; with 1,200 points its log loss is 5% higher.
     max_learning, n_learning : int
         Up to so many points teach a metric; of more, so many, but at most half: the others weigh.
     max_calibration : int
