@@ -19,11 +19,12 @@ class QuadraticMetric(LearnedMetric):
     .. math:: d(x, x') = \lVert D(x) - D(x') \rVert, \qquad
               D_g(x) = \lVert \Sigma_g^{-1/2} (W x - m_g) \rVert
 
-    W is the map of the within-class metric, m_g the mean and :math:`\Sigma_g` the covariance of
-    class g there, shrunk to a multiple of the identity by the shrinkage under which points of the
-    class that are left out are most probable. Quadratic discriminant analysis reads D alone. The
-    metric suits classes of different spread, whose nearest neighbours in the space of the features
-    are mostly of the narrower class. With G classes the points have G coordinates.
+    W is the map of the within-class metric, :math:`m_g` the mean and :math:`\Sigma_g` the
+    covariance of class g there, shrunk to a multiple of the identity by the shrinkage under which
+    points of the class that are left out are most probable. Quadratic discriminant analysis knows
+    no more of a point than D. The metric suits classes of different spread, where the nearest
+    neighbours by the features are mostly of the narrower class. With G classes the points have G
+    coordinates.
 
     Attributes
     ----------
