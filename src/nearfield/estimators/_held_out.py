@@ -73,7 +73,9 @@ def metrics_of(estimator: Any, n_points: int, n_features: int) -> Sequence[Any]:
         return estimator.metrics
     if estimator.preprocess is not None:
         return _SPECTRA_METRICS
-    return METRICS if n_features * len(estimator.classes_) <= n_points else METRICS[:-1]
+    if n_features * len(estimator.classes_) <= n_points:
+        return METRICS
+    return [metric for metric in METRICS if metric != "quadratic"]
 
 
 def n_columns(points: NDArray[np.float64], view: FeatureView | None) -> int:
